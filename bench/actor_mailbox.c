@@ -7,6 +7,7 @@
  * a thousand actors of 100 000, at random, which then handle it. actor_mailbox_bytes: what an actor has in the end, the
  * pools included.
  */
+/* S-23 */
 #include "bench.h"
 
 #include <malloc.h>

@@ -5,6 +5,7 @@
  * each, a hundred of them before the next are told: a message. actor_pool_bytes: what the process has resident more
  * after all of them have been awake at a time, by actor.
  */
+/* S-23 */
 #include "bench.h"
 
 #include <strand.h>

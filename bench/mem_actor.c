@@ -2,6 +2,7 @@
  * mem_actor: what an actor takes that has nothing to do, with eight bytes of state and a supervisor; the bytes that are
  * resident for a million of them, each.
  */
+/* S-08, S-09, S-12, contract 6.1 */
 #include "bench.h"
 
 #include <strand.h>

@@ -3,6 +3,8 @@
 #
 # Every function that is marked STRAND_BLOCKS has a row in tests/harness/blocking.h, so that tests/spec/blocking.c tries
 # it; and there is no row of another.
+#
+# contract 1.7
 set -u
 export LC_ALL=C
 

@@ -5,6 +5,8 @@
 # tools/exports.map lists, in a version of its own. They leave _Unwind_* to libgcc_s, because a second unwinder takes over
 # all C++ exceptions of a program; no other library is needed; nothing asks for an executable stack, and relocations are
 # read-only before main.
+#
+# contract 9.8
 set -u
 export LC_ALL=C
 

@@ -3,6 +3,8 @@
 #
 # No mutable variables of file scope outside of src/arch/process.c: several runs in one process share nothing. Constants
 # that the loader relocates are none.
+#
+# V-01, contract 1.2, 9.7
 set -u
 export LC_ALL=C
 

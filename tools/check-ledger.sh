@@ -4,6 +4,8 @@
 # FOLDER's examples/ledger: all money that there was is there, whoever moves it and however it ends, and its own entries
 # account for every balance, as sqlite3 computes it; transactions that are left in the middle are rolled back; what the
 # database refuses is told by exit status and in words.
+#
+# S-38, S-39
 set -u
 export LC_ALL=C
 

@@ -7,6 +7,8 @@
 # exceptions of C++ in programs and plug-ins with a C++ runtime of their own, and noexcept functions under options of
 # compilers.
 # CC and CXX name the compilers.
+#
+# contract 9.8
 set -u
 export LC_ALL=C
 

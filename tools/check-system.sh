@@ -4,6 +4,8 @@
 # The system is called in src/arch only, by wrappers that return a negated errno code. So outside of it there are no
 # headers of system calls, no errno, and no other function of the C library than those named here. OBJECTs are those of
 # src, optimised, under .../src/LAYER/.
+#
+# contract 2.18, 3.7, 9.11
 set -u
 export LC_ALL=C
 

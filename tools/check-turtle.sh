@@ -4,6 +4,8 @@
 # FOLDER's examples/turtle in windows of a virtual X server, whose memory is looked into: each curve is drawn as
 # tests/turtle/picture.awk computes it, whoever walks it; all calls of SDL come from the main thread; events are handled
 # while it draws; each of its ends is told by its exit status and in words.
+#
+# S-43, S-45
 set -u
 export LC_ALL=C
 

@@ -13,6 +13,8 @@
 # The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it. HALF=1: of
 # the schedulers and numbers of threads each program takes a half, the first or the second as the commit has it.
 # STACKS=shared: spec alone, with all strands but roots on shared stacks, each copied out where it suspends.
+#
+# S-68, contract 2.17, 2.19
 set -u
 export LC_ALL=C
 

@@ -2,6 +2,7 @@
  * Pools: opened, made larger and smaller, closed while their strands wait, opened again in the same place; strands that
  * are pinned; a descriptor and fibres that outlive them.
  */
+/* contract 2.14 */
 #include "fault.h"
 
 #include "strand/io.h"

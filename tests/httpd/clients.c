@@ -26,6 +26,7 @@ static int descriptors_at_rest(void)
 
 /* ---- slow, and silent -------------------------------------------------------------------------- */
 
+/* contract 5.2 */
 TEST_REAL(a_request_that_comes_too_slowly_is_told_so)
 {
     static const char begin[] = "GET /hello HTTP/1.1\r\nHost: test\r\nUser-Agent: as slow as can be";
@@ -61,6 +62,7 @@ TEST_REAL(a_connection_without_requests_ends_in_silence)
     CHECK_EQ(server_stop(SIGTERM).served, 1);
 }
 
+/* contract 5.2 */
 TEST_REAL(a_request_that_takes_too_long_to_work_on_is_given_up)
 {
     SERVER("--timeout=0.2");
@@ -96,6 +98,7 @@ TEST_REAL(a_client_that_closes_its_half_gets_its_answers)
     CHECK_EQ(a.cut, 0);
 }
 
+/* contract 5.2 */
 TEST_REAL(a_client_that_does_not_read_is_cut_off)
 {
     enum { REQUESTS = 1000 };
@@ -162,6 +165,7 @@ TEST_REAL(a_client_that_takes_less_than_the_least_rate_is_cut_off)
 
 /* ---- gone ------------------------------------------------------------------------------------- */
 
+/* V-35 */
 TEST_REAL(what_works_for_a_client_ends_when_it_goes_away)
 {
     SERVER("--timeout=100");
@@ -196,6 +200,7 @@ TEST_REAL(a_client_that_closes_its_half_while_it_is_worked_for_counts_as_gone)
     CHECK_EQ(server_stop(SIGTERM).cut, 1);
 }
 
+/* V-36, contract 4.22, 7.5 */
 TEST_REAL(connections_that_are_reset_leave_nothing)
 {
     enum { SIZE = 64 << 20, CLIENTS = 20 };
@@ -350,6 +355,7 @@ TEST_REAL(a_client_that_goes_on_after_a_refusal_is_not_listened_to_for_long)
 #endif
 #endif
 #ifndef THREADS_POLL
+/* S-02, S-51, V-19, contract 2.1 */
 TEST_REAL(a_server_with_nothing_to_do_sleeps)
 {
     enum { CLIENTS = 100 };

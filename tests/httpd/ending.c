@@ -46,6 +46,7 @@ static void ask_for_large(int fd)
     CHECK_EQ(recv(fd, got.head, 1, MSG_PEEK), 1);
 }
 
+/* P-03 */
 TEST_REAL(requests_under_way_are_finished_while_there_is_time_to_drain)
 {
     make_big("root/large", LARGE);

@@ -183,6 +183,7 @@ TEST_REAL(a_head_has_the_headers_of_a_get_and_no_body)
     server_stop(SIGTERM);
 }
 
+/* contract 2.5 */
 TEST_REAL(a_slow_page_takes_its_time_and_holds_up_nobody)
 {
     SERVER(NULL);

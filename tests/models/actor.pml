@@ -15,6 +15,7 @@
  *           LOOSE   whether the queue is empty is read before the lock is taken
  *           TWICE   who finds a task scheduled schedules it once more
  */
+/* S-05, S-07, S-08, S-09, S-11, S-13, S-14, S-15, S-17, S-18, A-19, contract 6.1 */
 /* must hold */
 /* must hold: -DTHREE */
 /* must fail: -DHASTY */

@@ -19,6 +19,7 @@
  *           NORELEASE    those that were held are not let be again
  *           NOLINKED     who leaves counts itself out although others have done so
  */
+/* contract 5.1 */
 /* must hold */
 /* must stall: -DNOGOOD */
 /* must stall: -DNORELEASE */

@@ -26,6 +26,7 @@
  *           NOLAST       the last that drops out does not end the wait
  *           ANYDROP      any that drops out ends the wait
  */
+/* H-04 */
 /* must hold */
 /* must hold: -DROOM */
 /* must hold: -DSELECT */

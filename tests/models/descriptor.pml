@@ -17,6 +17,7 @@
  *           NOTURN       an event does not look whether somebody has the turn
  *           SHORTCLEARS  a read that took less than there was room for clears `ready`, as if there were no messages
  */
+/* V-23, contract 5.1 */
 /* must hold */
 /* must stall: -DNORECHECK */
 /* must stall: -DLATESEEN */

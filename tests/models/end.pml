@@ -30,6 +30,7 @@
  *           NOLETGO        the end lets go only of nodes whose waits it has won
  *           NOOVER         who links does not look whether the end has come
  */
+/* contract 4.10, 4.17 */
 /* must hold */
 /* must hold: -DNOTIFY */
 /* must hold: -DHANDOFF */

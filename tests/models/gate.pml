@@ -28,6 +28,7 @@
  *           NOBACK       what can happen at once happens without taking the select's wait back
  *           TWOSTORES    the value is shown, and then the lock is given back: as if the lock lay beside the word
  */
+/* contract 5.1 */
 /* must hold */
 /* must hold: -DSELECT */
 /* must hold: -DLAST */

@@ -17,6 +17,7 @@
  *           RAISEFIRST    a raiser raises before it sets its flag
  *           NORELOAD      whose swap has failed tries it again as it was
  */
+/* contract 4.19 */
 /* must hold */
 /* must stall: -DNOAGAIN */
 /* must stall: -DNORELOAD */

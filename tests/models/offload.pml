@@ -21,6 +21,7 @@
  *           NOTAKEN      an interrupted caller takes the job back whether it runs or not
  *           NOBORROWS    a job that borrows is left as well
  */
+/* contract 4.20 */
 /* must hold */
 /* must stall: -DNOLOOK */
 /* must stall: -DNORECHECK */

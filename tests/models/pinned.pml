@@ -25,6 +25,7 @@
  *           CLEARLAZY    picks.pinned is cleared by a plain store
  *           TAKETWICE    what was in the inbox is read and emptied in two steps
  */
+/* S-41 */
 /* must hold */
 /* must hold: -DBUSY */
 /* must stall: -DNODOZE */

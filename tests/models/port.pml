@@ -37,6 +37,7 @@
  *           NOREFPOST    a post that is on its way does not keep the box
  *           NOREFSLOT    a slot that a receiver has does not keep it
  */
+/* contract 1.3 */
 /* must hold */
 /* must hold: -DOTHER */
 /* must hold: -DEARLY */

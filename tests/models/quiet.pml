@@ -30,6 +30,7 @@
  *           NOSTIR       who is woken by a decision is handed out by a seeker that still counts as parked
  *           NOLAST       the last thread to fall idle does not tell its seeker
  */
+/* S-33, S-35, S-62, S-63, S-64, S-65 */
 /* must hold */
 /* must hold: -DDRIVEN */
 /* must fail: -DBUSYLATE */

@@ -29,6 +29,7 @@
  *           UNKNOWN      a control block does not keep the fibre
  *           HASTY        the strand's reference is given back before the fibre is given up
  */
+/* V-12, V-21 */
 /* must hold */
 /* must fail: -DNOIDLE */
 /* must stall: -DALLIDLE */

@@ -25,6 +25,7 @@
  *           PINBLIND     who pins does not look whether the thread stays
  *           SHRINKBLIND  who resizes does not look whether strands are pinned to it
  */
+/* V-10, contract 2.14 */
 /* must hold */
 /* must hold: -DREFUSED */
 /* must stall: -DREFUSED -DNOPASS */

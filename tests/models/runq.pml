@@ -19,6 +19,7 @@
  *           NOTHIEFWAIT   the thief goes in while the owner is inside
  *           NOSTEP        the owner does not step back while it waits for the thief to go
  */
+/* S-61, contract 9.10 */
 /* must hold */
 /* must hold: -DFENCE */
 /* must stall: -DNOSTEP */

@@ -30,6 +30,7 @@
  *           NORETRACT     what can happen at once happens without taking the wait back
  *           NOREFILL      room that a receive makes stays empty, whoever waits
  */
+/* H-07, X-01, X-02, X-05, X-06, X-10, X-12, X-13, X-15, X-17, X-18, contract 5.1 */
 /* must hold */
 /* must hold: -DALONE */
 /* must hold: -DBUFFERED -DALONE */

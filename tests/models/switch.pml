@@ -19,6 +19,7 @@
  *           NOWAIT    [S1] removed: the runner does not wait for the context
  *           NOSELF    [S3] removed: a strand that finds itself in its queue is treated as any other
  */
+/* S-05 */
 /* must hold */
 /* must hold: -DGLOBAL */
 /* must hold: -DSPIN */

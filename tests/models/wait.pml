@@ -24,6 +24,7 @@
  *           NORETRACT     a strand that is not to wait after all goes on without retracting
  *           TWOCLAIMS     a claim does not look whether the wait is still armed
  */
+/* contract 5.1 */
 /* must hold */
 /* must stall: -DNORECHECK */
 /* must stall: -DNOSEQ */

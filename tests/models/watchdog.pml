@@ -18,6 +18,7 @@
  *           SILENT       a thread that moves tells nobody
  *           UNLOCKED     who unwinds is looked at after the lock
  */
+/* contract 4.50, 4.71 */
 /* must hold */
 /* must fail: -DUNLOCKED */
 /* must stall: -DBLIND */

@@ -3,6 +3,7 @@
 /*
  * A strand forgets memory: its own stack, recycled since, must not count as somebody who still knows of it.
  */
+/* contract 7.5 */
 #include "strand.h"
 
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 /*
  * Two siblings count without an order between them, on two threads or on one after the other.
  */
+/* contract 8.1 */
 #include "strand.h"
 #include "strand/pool.h"
 

@@ -2,6 +2,7 @@
  * A user's C program, linked with nothing but the library: it spawns, throws through a clean-up, catches, and joins.
  * tools/check-link.sh looks at who serves its unwinding.
  */
+/* contract 9.8 */
 #include "strand.h"
 
 #include <stdio.h>

@@ -3,6 +3,7 @@
  * inside of one, and on a plain thread that ends by pthread_exit; an exception of the library goes through a destructor
  * too. tools/check-link.sh looks at who serves all that.
  */
+/* contract 9.8 */
 #include "strand.h"
 
 #include <cstdio>

@@ -1,6 +1,7 @@
 /* expect: cannot call function 'strand_sleep' while no-suspend section .* is held */
 /* flags: -fexceptions -Wthread-safety -Werror */
 /* compiler: clang */
+/* N-02, contract 5.8 */
 #include "strand.h"
 
 void *hold_and_sleep(void *arg);

@@ -1,5 +1,6 @@
 /* expect: so they are not const */
 /* compiler: both */
+/* H-01 */
 #include "strand/chan.h"
 
 typedef STRAND_CHAN(const int) numbers;

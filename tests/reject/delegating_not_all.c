@@ -1,6 +1,7 @@
 /* expect: the list names every operation of the table */
 /* flags: -fexceptions */
 /* compiler: both */
+/* */
 #include "strand/limit.h"
 
 struct kv;

@@ -1,6 +1,7 @@
 /* expect: no member named .?balance */
 /* flags: -fexceptions */
 /* compiler: both */
+/* N-02 */
 #include "strand.h"
 #include "strand/monitor.h"
 

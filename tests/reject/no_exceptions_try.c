@@ -1,6 +1,7 @@
 /* expect: this macro of libstrand needs -fexceptions */
 /* flags: -fno-exceptions */
 /* compiler: both */
+/* contract 4.44 */
 #include "strand.h"
 
 void *work(void *arg);

@@ -1,6 +1,7 @@
 /* expect: cannot call function 'strand_limits_enter_' while no-suspend section .* is held */
 /* flags: -fexceptions -Wthread-safety -Werror */
 /* compiler: clang */
+/* N-02 */
 #include "strand.h"
 #include "strand/limit.h"
 

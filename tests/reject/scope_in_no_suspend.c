@@ -1,6 +1,7 @@
 /* expect: cannot call function 'strand_scope_leave_' while no-suspend section .* is held */
 /* flags: -fexceptions -Wthread-safety -Werror */
 /* compiler: clang */
+/* N-02 */
 #include "strand.h"
 
 void *spawn_and_leave(void *arg);

@@ -4,6 +4,7 @@
  * order; an actor handles one at a time; who watches is told once at most, and after the end; a question is answered,
  * or refused, or interrupted; the function for the end is not interrupted.
  */
+/* S-03, S-17, S-18, contract 6.2 */
 #include "sim.h"
 
 #include "strand/actor.h"

@@ -3,6 +3,7 @@
  * failure of a child, which come at about the time when the wait begins. Each of them ends the wait, and nothing else
  * does; what was waited for is left as it was. An interruption that is lost leaves somebody waiting for ever.
  */
+/* contract 5.1 */
 #include "sim.h"
 
 #include "strand/chan.h"

@@ -5,6 +5,7 @@
  * is closed nobody lives on it any more; nobody is cancelled by the close of another; threads that are to go do, and
  * leave nobody behind; a value that was sent arrives once, or is left in the channel.
  */
+/* S-41, S-59, V-10, V-11, contract 2.14 */
 #include "sim.h"
 
 #include "strand/chan.h"

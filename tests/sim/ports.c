@@ -5,6 +5,7 @@
  * somebody nothing comes of it any more. Who receives without a limit until it is over is not forgotten: else it is a
  * deadlock.
  */
+/* contract 1.3 */
 #include "sim.h"
 
 #include "strand/chan.h"

@@ -6,6 +6,7 @@
  * the end: it is told of a deadlock, or the run ends, when no token is left, and not before. Whoever is not told waits
  * for ever, and that is a deadlock.
  */
+/* S-35, S-42, S-62, S-63, S-64 */
 #include "sim.h"
 
 #include "strand/chan.h"

@@ -4,6 +4,7 @@
  * rest. Whoever goes on finds its frames as it has left them; at most one of a fibre runs at a time; at the end no
  * saved stack is left.
  */
+/* V-12, V-21 */
 #include "sim.h"
 
 #include "strand/chan.h"

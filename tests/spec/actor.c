@@ -36,6 +36,7 @@ static void add(void *state, strand_message *message)
 static const strand_actor_class adder = {
     .size = sizeof adder, .name = "adder", .state_size = sizeof(int), .receive = add};
 
+/* S-14, A-01, A-06 */
 TEST_INSIDE(an_actor_handles_what_it_is_told)
 {
     begin();
@@ -46,6 +47,7 @@ TEST_INSIDE(an_actor_handles_what_it_is_told)
     strand_event_wait(&done);
 }
 
+/* */
 TEST_INSIDE(its_state_begins_with_its_arguments)
 {
     begin();
@@ -97,6 +99,7 @@ static void *send_steps(void *arg)
     return NULL;
 }
 
+/* S-01, S-03, S-05, S-07, S-10, S-13, S-15, S-18, A-03, A-05, A-08, contract 6.2 */
 TEST_RACE(messages_of_a_sender_are_handled_in_order_and_one_at_a_time)
 {
     begin();
@@ -127,6 +130,7 @@ static void answer(void *state, strand_message *message)
 
 static const strand_actor_class polite = {.size = sizeof polite, .name = "polite", .receive = answer};
 
+/* S-07, A-17 */
 TEST_INSIDE(a_reply_goes_to_the_actor_that_has_sent_the_message)
 {
     begin();
@@ -177,6 +181,7 @@ static void take_even(void *state, strand_message *message)
 
 static const strand_actor_class taker = {.size = sizeof taker, .name = "taker", .receive = take_even};
 
+/* */
 TEST_INSIDE(what_a_message_owns_is_dropped_unless_it_is_taken)
 {
     begin();
@@ -276,6 +281,7 @@ static void block(void *state, strand_message *message)
 static const strand_actor_class blocker = {
     .size = sizeof blocker, .name = "blocker", .state_size = sizeof(int), .receive = block};
 
+/* contract 6.3 */
 TEST_INSIDE(an_actor_may_block_and_spawn_while_it_handles_a_message)
 {
     begin();
@@ -316,6 +322,7 @@ static void be_parent(void *state, strand_message *message)
         strand_event_set(&done);
 }
 
+/* A-04, contract 6.4 */
 TEST_INSIDE(leaving_a_system_stops_children_before_their_parents)
 {
     begin();
@@ -339,6 +346,7 @@ static void stop_at_five(void *state, strand_message *message)
 static const strand_actor_class mortal = {
     .size = sizeof mortal, .name = "mortal", .state_size = sizeof(int), .receive = stop_at_five};
 
+/* contract 6.2 */
 TEST_INSIDE(a_stop_comes_before_the_messages_that_wait)
 {
     STRAND_ACTORS(system, NULL);
@@ -374,6 +382,7 @@ static void sleep_long(void *state, strand_message *message)
 
 static const strand_actor_class sleeper = {.size = sizeof sleeper, .name = "sleeper", .receive = sleep_long};
 
+/* contract 6.3 */
 TEST_INSIDE(a_stop_at_once_interrupts_the_message_in_hand)
 {
     begin();
@@ -472,6 +481,7 @@ static void log_number(void *state, strand_message *message)
 static const strand_actor_class choosy = {
     .size = sizeof choosy, .name = "choosy", .receive = log_number, .priority = tens};
 
+/* contract 6.4 */
 TEST_INSIDE(messages_may_have_priorities)
 {
     begin();
@@ -490,7 +500,7 @@ TEST_INSIDE(messages_may_have_priorities)
     CHECK_EQ(strand_tell(a, STRAND_MSG(number, 30)), 0);
 }
 
-/* */
+/* */
 TEST_INSIDE(an_actor_that_is_suspended_handles_no_messages)
 {
     STRAND_ACTORS(system, NULL);
@@ -531,6 +541,7 @@ static void check_refused(strand_actors system, const char *name, int code)
     strand_exception_release(e);
 }
 
+/* */
 TEST_INSIDE(an_actor_is_found_by_its_path)
 {
     char path[100];
@@ -600,6 +611,7 @@ static void be_calm(void *state, strand_message *message)
 
 static const strand_actor_class moody = {.size = sizeof moody, .name = "moody", .receive = be_calm};
 
+/* */
 TEST_INSIDE(an_actor_becomes_and_puts_messages_aside)
 {
     begin();
@@ -645,6 +657,7 @@ static const strand_actor_class failing = {.size = sizeof failing,
                                               .max_mailbox = 3,
                                               .mailbox_full = STRAND_MAILBOX_FULL_OLDEST};
 
+/* contract 6.4 */
 TEST_INSIDE(a_full_mailbox_may_refuse)
 {
     begin();
@@ -667,6 +680,7 @@ static void *tell_three(void *arg)
     return arg;
 }
 
+/* contract 6.4 */
 TEST_INSIDE(a_full_mailbox_may_make_senders_wait)
 {
     static strand_actor a;
@@ -734,6 +748,7 @@ TEST_INSIDE(who_waits_for_room_is_told_when_the_actor_ends)
     strand_scope_join(scope);
 }
 
+/* contract 6.4 */
 TEST_INSIDE(a_full_mailbox_may_forget_the_oldest)
 {
     begin();
@@ -764,6 +779,7 @@ static void *tell_from_outside(void *arg)
     return arg;
 }
 
+/* contract 6.5 */
 TEST_REAL_INSIDE(plain_threads_may_tell)
 {
     pthread_t threads[SENDERS];
@@ -792,6 +808,7 @@ static void *run_another(void *arg)
     return arg;
 }
 
+/* A-02, contract 6.5 */
 TEST_REAL_INSIDE(strands_of_other_runs_may_tell)
 {
     pthread_t thread;
@@ -812,6 +829,7 @@ static void *spawn_one(void *arg)
     return arg;
 }
 
+/* A-09, contract 6.5 */
 TEST_REAL(an_actor_of_a_run_that_has_ended_is_told_nothing)
 {
     test_run(spawn_one, NULL);

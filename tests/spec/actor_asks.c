@@ -62,7 +62,7 @@ static void *pass_on(void *actor)
     return NULL;
 }
 
-/* contract 6: the answer is refused with the same code on both sides, and dropped once */
+/* contract 6.4 */
 TEST_INSIDE(an_answer_of_another_type_is_refused_on_both_sides_and_dropped_once)
 {
     static const struct {
@@ -130,7 +130,7 @@ static void *ask_owned(void *arg)
     return TEST_PTR(strand_ask(asking->whom, STRAND_MSG(owned, asking->how), STRAND_INTO(answer, &got)));
 }
 
-/* contract 6: asking takes what the question owns, whatever becomes of it */
+/* contract 6.4 */
 TEST_INSIDE(what_a_question_owns_is_dropped_once_whatever_becomes_of_it)
 {
     static struct asking asking;

@@ -101,6 +101,7 @@ TEST_INSIDE(what_a_message_owns_in_cxx_is_destroyed)
     CHECK_LOG("hello left dropped left");
 }
 
+/* contract 4.63 */
 TEST_INSIDE(an_actor_that_an_exception_of_cxx_leaves_fails_and_begins_anew)
 {
     STRAND_ACTORS(system, nullptr);

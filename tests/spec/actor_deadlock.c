@@ -163,7 +163,7 @@ static void check_ways(void)
     }
 }
 
-/* contract 6, A6 */
+/* contract 6.4 */
 TEST_INSIDE(a_parent_that_waits_for_its_child_is_told_when_that_fails)
 {
     early = false;

@@ -68,6 +68,7 @@ static void in_another_run(strand_fn *fn, strand_actor *a)
     strand_run(STRAND_OPTIONS(.threads = 1, .own_threads = true), fn, a);
 }
 
+/* */
 TEST_REAL_INSIDE(what_an_actor_of_another_run_cannot_be_asked_is_refused)
 {
     STRAND_ACTORS(system, NULL);

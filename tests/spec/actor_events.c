@@ -98,6 +98,7 @@ static void subscribe_and_tell(unsigned kinds, const char *words)
     test_log_clear();
 }
 
+/* */
 TEST_INSIDE(who_subscribes_is_told_of_dead_letters)
 {
     subscribe_and_tell(STRAND_ON_DEAD_LETTER, "dead-say");
@@ -113,6 +114,7 @@ static void wait_and_quit(void *state, strand_message *message)
 static const strand_actor_class quitter = {.size = sizeof quitter, .name = "quitter", .receive = wait_and_quit};
 
 /* Some were taken out of the mailbox together with the one in hand, some are in it still. */
+/* */
 TEST_INSIDE(who_subscribes_is_told_of_what_an_actor_leaves_unread)
 {
     STRAND_ACTORS(system, NULL);
@@ -138,6 +140,7 @@ TEST_INSIDE(who_subscribes_is_told_of_failures)
     subscribe_and_tell(STRAND_ON_FAILURE | STRAND_ON_RESTART | STRAND_ON_END, "failed-again restart end");
 }
 
+/* */
 TEST_INSIDE(who_subscribes_is_told_of_what_was_received)
 {
     subscribe_and_tell(STRAND_ON_RECEIVE | STRAND_ON_UNHANDLED, "received-say unhandled-more refused-more");

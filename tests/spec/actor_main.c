@@ -149,7 +149,8 @@ static void *run_elsewhere(void *arg)
     return arg;
 }
 
-/* S-43, S-44: the loop has its thread back each time, and when the pool has ended. */
+/* The loop has its thread back each time, and when the pool has ended. */
+/* S-43, S-44 */
 TEST_REAL(actors_of_a_pool_that_a_loop_of_the_programs_drives_run_on_the_thread_of_the_loop)
 {
     pthread_t thread;
@@ -220,7 +221,8 @@ static int count_threads(void)
     return count;
 }
 
-/* S-44: its loop returns to its caller, and the others, who are told in the same way, have ended. */
+/* Its loop returns to its caller, and the other threads, which are stopped in the same way, have ended. */
+/* S-44 */
 TEST_REAL(the_main_thread_comes_back_to_its_caller_and_the_others_have_ended)
 {
     begin();

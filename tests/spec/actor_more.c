@@ -382,7 +382,8 @@ static void *count_bytes(void *arg)
     return arg;
 }
 
-/* S-09, S-12: 56 bytes with the state. Each has been awake; no more than a few at a time. */
+/* 56 bytes with the state. Each has been awake; no more than a few at a time. */
+/* S-09, S-12 */
 TEST_REAL(an_actor_that_has_been_awake_takes_no_more_than_its_cell)
 {
     strand_options options = test_options();

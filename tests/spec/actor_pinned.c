@@ -124,7 +124,8 @@ static strand_actor spawn_resident(strand_actors system, const char *dispatcher,
     return spawn_on(system, dispatcher, &resident, &r, sizeof r);
 }
 
-/* S-38, S-41: told by strands, by actors of other threads, and by those of its own pool. */
+/* Strands, actors of other threads and actors of its own pool send to it. */
+/* S-20, S-38, S-41 */
 TEST_RACE(a_pinned_actor_has_all_its_turns_on_its_thread_whoever_sends)
 {
     begin();
@@ -155,6 +156,7 @@ static void *tell_from_outside(void *arg)
     return arg;
 }
 
+/* S-38, S-41 */
 TEST_REAL_RACE(a_pinned_actor_that_plain_threads_tell_stays_on_its_thread)
 {
     pthread_t threads[SENDERS];
@@ -280,7 +282,8 @@ static void query_all(const strand_dispatcher *dispatchers, bool one_pool)
         CHECK(connections.threads[i] != connections.threads[(i + 1) % CONNECTIONS]);
 }
 
-/* S-39: a pool for each, of its only thread. */
+/* A pool for each, of its only thread. */
+/* S-39 */
 TEST_REAL_INSIDE(pinned_actors_may_have_a_dedicated_thread_each)
 {
     strand_dispatcher dispatchers[CONNECTIONS];
@@ -293,7 +296,8 @@ TEST_REAL_INSIDE(pinned_actors_may_have_a_dedicated_thread_each)
     query_all(dispatchers, false);
 }
 
-/* S-39: the threads of one pool. */
+/* The threads of one pool. */
+/* S-39 */
 TEST_REAL_INSIDE(actors_may_be_pinned_to_different_threads_of_one_pool)
 {
     STRAND_SCOPE(scope);
@@ -349,7 +353,7 @@ static const strand_actor_class caller = {
         .size = sizeof(strand_dispatcher), .name = name_, .executor = "fork-join-executor", __VA_ARGS__                \
     }
 
-/* S-59 */
+/* S-20, S-59 */
 TEST_RACE(a_pinned_actor_wakes_actors_of_any_dispatcher_whose_threads_sleep)
 {
     static const strand_dispatcher dispatchers[] = {
@@ -419,6 +423,7 @@ static void block_and_tell(void *state, strand_message *message)
 
 static const strand_actor_class late = {.size = sizeof late, .name = "late", .receive = block_and_tell};
 
+/* S-42 */
 TEST_REAL_RACE(a_dedicated_thread_that_is_the_last_to_work_keeps_the_system_up)
 {
     begin();

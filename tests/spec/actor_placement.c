@@ -61,8 +61,9 @@ static void *visit_all(void *arg)
     return arg;
 }
 
-/* S-48: as a rule, which is checked as four fifths; on four threads chance would do for a quarter. A busy machine takes
+/* As a rule, which is checked as four fifths; on four threads chance would do for a quarter. A busy machine takes
  * threads from their processors: so it is repeated until it was as the rule says. */
+/* S-48 */
 TEST_REAL(a_dormant_actor_has_its_turn_on_the_thread_of_its_sender)
 {
     strand_options options = test_options();
@@ -114,7 +115,7 @@ static void *tell_and_stay(void *arg)
     return arg;
 }
 
-/* S-46, S-48. */
+/* S-46, S-48 */
 TEST_REAL(a_dormant_actor_moves_where_the_thread_of_its_sender_has_no_time)
 {
     strand_options options = test_options();

@@ -107,6 +107,7 @@ TEST_INSIDE(timers_end_with_their_actor)
     CHECK(strand_actor_ended(a));
 }
 
+/* */
 TEST_INSIDE(timers_end_with_a_restart)
 {
     done = (strand_event){{0}};

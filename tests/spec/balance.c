@@ -117,6 +117,7 @@ static void *see_them_made_equal(void *arg)
     return arg;
 }
 
+/* S-67 */
 TEST_REAL(a_crowd_in_one_queue_is_served_as_well_as_a_loner_in_another)
 {
     run_on_two(STRAND_BALANCE_EVEN, "stealing", see_them_made_equal, NULL);
@@ -137,6 +138,7 @@ static void *see_them_stay_unequal(void *arg)
     return arg;
 }
 
+/* S-66, S-67 */
 TEST_REAL(unequal_service_shows_in_the_figures_of_the_pool)
 {
     run_on_two(STRAND_BALANCE_NONE, "stealing", see_them_stay_unequal, NULL);
@@ -155,6 +157,7 @@ static void *see_no_difference(void *arg)
     return arg;
 }
 
+/* S-66 */
 TEST_REAL(with_one_queue_for_all_threads_service_is_equal)
 {
     run_on_two(STRAND_BALANCE_EVEN, "global", see_no_difference, NULL);
@@ -191,6 +194,7 @@ static void *look_at_the_wait(void *arg)
     return arg;
 }
 
+/* S-66 */
 TEST_REAL(how_long_strands_wait_shows_in_the_figures_of_the_pool)
 {
     static const char *const schedulers[] = {"stealing", "global", "dedicated", "current"};
@@ -245,6 +249,7 @@ static void *stir_three(void *arg)
     return arg;
 }
 
+/* S-67 */
 TEST_REAL(stirring_moves_strands_that_no_number_of_threads_makes_equal)
 {
     run_on_two(STRAND_BALANCE_STIR, "stealing", stir_three, NULL);
@@ -287,6 +292,7 @@ static void *hold_a_thread(void *arg)
     return arg;
 }
 
+/* S-66 */
 TEST_REAL(what_waits_behind_a_strand_that_computes_is_run_by_a_thread_that_has_enough_to_do)
 {
     static const char *const schedulers[] = {"stealing", "global"};

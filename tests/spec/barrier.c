@@ -19,6 +19,7 @@ static void *come(void *arg)
     return arg;
 }
 
+/* contract 5.6 */
 TEST_INSIDE(strands_wait_until_the_last_has_come_and_one_is_told_that_it_was)
 {
     STRAND_SCOPE(s);
@@ -92,6 +93,7 @@ TEST_INSIDE(an_interrupted_strand_does_not_come)
 }
 
 /* Either all three went on together, or the cancelled one was interrupted and the others wait for another. */
+/* contract 5.1 */
 TEST_RACE(a_cancel_races_with_the_last_who_comes)
 {
     for (long i = 0; i < test_scale(2000); i++) {

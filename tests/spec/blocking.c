@@ -31,6 +31,7 @@ static void misuse(const char *where, const struct blocking *row)
 
 /* ---- where it is refused --------------------------------------------------------------------------- */
 
+/* N-04, contract 4.68, 5.8 */
 TEST_PROGRAM(whatever_may_block_is_misuse_in_a_section_and_the_report_says_where_that_was_opened)
 {
     for (size_t i = 0; i < BLOCKING_COUNT; i++) {
@@ -43,6 +44,7 @@ TEST_PROGRAM(whatever_may_block_is_misuse_in_a_section_and_the_report_says_where
     }
 }
 
+/* contract 4.68 */
 TEST_PROGRAM(whatever_may_block_is_misuse_on_a_plain_thread)
 {
     for (size_t i = 0; i < BLOCKING_COUNT; i++) {
@@ -51,6 +53,7 @@ TEST_PROGRAM(whatever_may_block_is_misuse_on_a_plain_thread)
     }
 }
 
+/* contract 4.68 */
 TEST_PROGRAM(whatever_may_block_is_misuse_in_an_offloaded_function)
 {
     for (size_t i = 0; i < BLOCKING_COUNT; i++) {
@@ -146,6 +149,7 @@ static void *call_all_interrupted(void *arg)
     return arg;
 }
 
+/* contract 1.7 */
 TEST_SYSTEM_INSIDE(whatever_may_block_throws_in_a_cancelled_strand_before_it_has_done_anything)
 {
     test_run_cancelled(call_all_interrupted, NULL);
@@ -182,6 +186,7 @@ static void *use_no_addresses(void *arg)
     return arg;
 }
 
+/* contract 1.7 */
 TEST_INSIDE(a_cancelled_strand_is_not_told_what_is_wrong_with_an_address)
 {
     test_run_cancelled(use_no_addresses, NULL);

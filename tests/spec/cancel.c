@@ -12,6 +12,7 @@ static void *join_child(void *child)
 
 /* ---- what a cancel does ---------------------------------------------------------------------- */
 
+/* V-26 */
 TEST_INSIDE(a_parent_cancels_a_child_and_the_child_ends)
 {
     struct test_child blocked = {0};
@@ -34,6 +35,7 @@ TEST_INSIDE(a_cancel_does_not_wait)
 }
 
 /* The one that is joined only afterwards has been cancelled all the same. */
+/* V-33 */
 TEST_INSIDE(a_cancelled_strand_does_not_end_at_once_but_when_it_next_blocks)
 {
     struct test_child resisting = {0};
@@ -56,6 +58,7 @@ static void *start_then_check(void *started)
 }
 
 /* It owns its arguments, so somebody has to run it. */
+/* contract 4.12 */
 TEST_INSIDE(a_strand_that_is_born_cancelled_runs_to_its_first_interruptible_operation)
 {
     for (int i = 0; i < 100; i++) {
@@ -78,6 +81,7 @@ static void *set_and_wait(void *arg)
     return NULL;
 }
 
+/* contract 4.12 */
 TEST_INSIDE(a_strand_that_is_cancelled_before_its_start_still_starts)
 {
     for (int i = 0; i < 100; i++) {
@@ -244,6 +248,7 @@ TEST_INSIDE(cancelling_a_failed_strand_does_not_make_its_failure_a_cancellation)
 }
 
 /* Its control block serves another strand by then, which has to stay unharmed. */
+/* contract 9.5 */
 TEST_INSIDE(cancelling_by_a_stale_handle_harms_nobody)
 {
     STRAND_SCOPE(s);
@@ -275,6 +280,7 @@ static void *use_old_root(void *unused)
     return unused;
 }
 
+/* contract 9.5 */
 TEST(handles_of_a_run_that_has_ended_are_stale)
 {
     test_run(note_root, NULL);
@@ -292,6 +298,7 @@ static void *resist_over_a_child(void *children)
     return strand_join(child);
 }
 
+/* contract 4.16 */
 TEST_INSIDE(a_cancel_does_not_run_ahead_into_children)
 {
     struct test_child children[2] = {{0}};
@@ -333,6 +340,7 @@ static struct node *seed_tree(long size)
 }
 
 /* Cancel and wait is all it takes to know that nothing is left of what a strand has started. */
+/* V-35 */
 TEST_RACE(after_cancelling_and_waiting_all_work_of_a_strand_has_ended)
 {
     long size = test_scale(2000) + 1;
@@ -349,6 +357,7 @@ TEST_RACE(after_cancelling_and_waiting_all_work_of_a_strand_has_ended)
 }
 
 /* It is cancelled while it still grows, so some strands are never spawned; but each that started has ended. */
+/* V-35 */
 TEST_RACE(cancelling_races_with_spawning)
 {
     for (long n = 0; n < test_scale(200); n++) {

@@ -75,6 +75,7 @@ static void *cancel_victim(void *arg)
 }
 
 /* One of the two is told, as a whole: not the name of one with the reason of the other. */
+/* contract 4.14 */
 TEST_RACE(two_cancels_race_and_one_of_them_is_told)
 {
     STRAND_SCOPE(s);
@@ -106,6 +107,7 @@ static void *cancel_again_and_again(void *arg)
 }
 
 /* The handle goes stale under their hands, and is soon that of another strand's control block. */
+/* contract 4.17, 9.6 */
 TEST_RACE(cancels_race_with_a_join_that_consumes_the_strand)
 {
     STRAND_SCOPE(s);
@@ -180,6 +182,7 @@ static void *go_on_cancelling(void *arg)
 }
 
 /* The stranger goes on with a handle when the scope, and its owner, are gone. */
+/* contract 4.17 */
 TEST_RACE(a_cancel_by_a_stranger_races_with_the_end_of_the_scope)
 {
     STRAND_SCOPE(s);

@@ -35,6 +35,7 @@ static void *send_parcels(void *arg)
     return NULL;
 }
 
+/* H-01, H-02 */
 TEST_INSIDE(a_value_of_any_size_arrives_as_it_was)
 {
     for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++)
@@ -78,6 +79,7 @@ TEST_INSIDE(tried_and_posted_values_of_any_size_arrive_as_they_were)
     }
 }
 
+/* H-01 */
 TEST_INSIDE(values_without_size_are_counted)
 {
     STRAND_SCOPE(s);
@@ -103,6 +105,7 @@ TEST_INSIDE(what_is_sent_is_a_copy)
 
 /* ---- waiting, and the order ------------------------------------------------------------------- */
 
+/* H-01 */
 TEST_INSIDE(a_rendezvous_ends_when_a_receiver_has_the_value)
 {
     STRAND_SCOPE(s);
@@ -117,6 +120,7 @@ TEST_INSIDE(a_rendezvous_ends_when_a_receiver_has_the_value)
     CHECK_EQ(sender.result, 0);
 }
 
+/* H-01 */
 TEST_INSIDE(a_send_waits_only_where_there_is_no_room)
 {
     STRAND_SCOPE(s);
@@ -131,6 +135,7 @@ TEST_INSIDE(a_send_waits_only_where_there_is_no_room)
     strand_join(sender.strand);
 }
 
+/* H-05, contract 5.3 */
 TEST_INSIDE(senders_are_served_in_the_order_of_their_coming)
 {
     STRAND_SCOPE(s);
@@ -146,6 +151,7 @@ TEST_INSIDE(senders_are_served_in_the_order_of_their_coming)
     }
 }
 
+/* H-05, contract 5.3 */
 TEST_INSIDE(receivers_are_served_in_the_order_of_their_coming)
 {
     for (size_t capacity = 0; capacity < 3; capacity++) {
@@ -165,6 +171,7 @@ TEST_INSIDE(receivers_are_served_in_the_order_of_their_coming)
     }
 }
 
+/* H-06 */
 TEST_INSIDE(the_order_is_kept_across_what_is_in_the_channel_and_queued_senders)
 {
     STRAND_SCOPE(s);
@@ -178,6 +185,7 @@ TEST_INSIDE(the_order_is_kept_across_what_is_in_the_channel_and_queued_senders)
     strand_scope_join(s);
 }
 
+/* H-06, contract 5.3 */
 TEST_INSIDE(a_receive_that_makes_room_lets_the_first_queued_sender_go)
 {
     STRAND_SCOPE(s);
@@ -198,6 +206,7 @@ TEST_INSIDE(a_receive_that_makes_room_lets_the_first_queued_sender_go)
     strand_join(senders[1].strand);
 }
 
+/* H-05 */
 TEST_INSIDE(who_comes_later_does_not_overtake_a_queued_sender)
 {
     STRAND_SCOPE(s);
@@ -248,6 +257,7 @@ TEST_INSIDE(a_channel_that_is_used_again_and_again_keeps_its_order)
 
 /* ---- without waiting -------------------------------------------------------------------------- */
 
+/* H-02 */
 TEST_INSIDE(trying_does_not_wait)
 {
     STRAND_SCOPE(s);
@@ -263,6 +273,7 @@ TEST_INSIDE(trying_does_not_wait)
     CHECK_EQ(value, 4);
 }
 
+/* H-02 */
 TEST_INSIDE(trying_serves_who_waits)
 {
     STRAND_SCOPE(s);
@@ -296,6 +307,7 @@ static void *try_all(void *arg)
     return NULL;
 }
 
+/* H-02, contract 4.21 */
 TEST_INSIDE(trying_posting_and_closing_are_never_interrupted)
 {
     STRAND_SCOPE(s);
@@ -307,6 +319,7 @@ TEST_INSIDE(trying_posting_and_closing_are_never_interrupted)
 
 /* ---- interruption: it happened, or it threw --------------------------------------------------- */
 
+/* H-08 */
 TEST_INSIDE(a_sender_that_was_interrupted_has_sent_nothing_and_keeps_nobody_from_being_served)
 {
     STRAND_SCOPE(s);
@@ -323,6 +336,7 @@ TEST_INSIDE(a_sender_that_was_interrupted_has_sent_nothing_and_keeps_nobody_from
     strand_scope_join(s);
 }
 
+/* H-08 */
 TEST_INSIDE(a_receiver_that_was_interrupted_has_taken_nothing_and_keeps_nobody_from_being_served)
 {
     STRAND_SCOPE(s);
@@ -412,6 +426,7 @@ static void *receive_shielded(void *arg)
     return receive_one(arg);
 }
 
+/* H-05 */
 TEST_INSIDE(a_shielded_receiver_keeps_its_place)
 {
     STRAND_SCOPE(s);
@@ -519,6 +534,7 @@ static void *receive_some_in_time(void *arg)
     return NULL;
 }
 
+/* contract 5.1 */
 TEST_RACE(no_value_is_lost_or_doubled_by_cancels_and_deadlines)
 {
     for (long round = 0; round < test_scale(400); round++) {
@@ -575,6 +591,7 @@ static void *receive_numbered(void *arg)
     return TEST_PTR(count);
 }
 
+/* H-06 */
 TEST_RACE(values_of_one_sender_come_in_the_order_of_sending)
 {
     for (size_t capacity = 0; capacity < 12; capacity += 3) {
@@ -616,6 +633,7 @@ static void *write_notes(void *arg)
 }
 
 /* For the thread sanitizer: the memory is not atomic. */
+/* contract 8.2 */
 TEST_RACE(what_was_done_before_a_send_is_seen_after_its_receive)
 {
     for (size_t capacity = 0; capacity < 3; capacity++) {
@@ -643,6 +661,7 @@ static int increment(int n)
     return n + 1;
 }
 
+/* H-01 */
 TEST_INSIDE(arrays_and_addresses_of_functions_are_elements_like_others)
 {
     STRAND_SCOPE(s);
@@ -660,6 +679,7 @@ TEST_INSIDE(arrays_and_addresses_of_functions_are_elements_like_others)
     CHECK_EQ(call(1), 2);
 }
 
+/* H-02 */
 TEST_INSIDE(the_channel_and_the_value_of_a_typed_call_are_evaluated_once)
 {
     STRAND_SCOPE(s);

@@ -8,6 +8,7 @@
 
 /* ---- the close -------------------------------------------------------------------------------- */
 
+/* H-03 */
 TEST_INSIDE(after_the_close_nothing_can_be_sent)
 {
     STRAND_SCOPE(s);
@@ -27,6 +28,7 @@ TEST_INSIDE(after_the_close_nothing_can_be_sent)
     }
 }
 
+/* H-04 */
 TEST_INSIDE(after_the_close_the_channel_and_then_its_queued_senders_are_received_and_then_it_is_closed)
 {
     STRAND_SCOPE(s);
@@ -48,6 +50,7 @@ TEST_INSIDE(after_the_close_the_channel_and_then_its_queued_senders_are_received
         CHECK_EQ(senders[i].result, 0);
 }
 
+/* H-04 */
 TEST_INSIDE(a_closed_rendezvous_still_gives_what_its_queued_senders_have)
 {
     STRAND_SCOPE(s);
@@ -62,6 +65,7 @@ TEST_INSIDE(a_closed_rendezvous_still_gives_what_its_queued_senders_have)
     strand_scope_join(s);
 }
 
+/* H-02 */
 TEST_INSIDE(the_close_ends_the_waits_of_all_receivers)
 {
     STRAND_SCOPE(s);
@@ -94,6 +98,7 @@ static void *send_until_closed(void *arg)
     return TEST_PTR(sent);
 }
 
+/* H-03, H-04 */
 TEST_RACE(whatever_was_sent_before_the_close_is_received)
 {
     for (long round = 0; round < test_scale(300); round++) {

@@ -52,6 +52,7 @@ TEST_INSIDE(what_a_strand_posts_goes_to_a_receiver_that_waits)
         CHECK_EQ(receivers[i].value, i + 1);
 }
 
+/* H-04 */
 TEST_INSIDE(what_was_posted_before_the_close_is_received_before_it_is_closed)
 {
     STRAND_SCOPE(s);
@@ -160,6 +161,7 @@ static void start_poster(struct poster *poster, longs chan, long number, long co
     CHECK_EQ(pthread_create(&poster->thread, NULL, post_numbered, poster), 0);
 }
 
+/* H-02 */
 TEST_REAL_INSIDE(values_of_one_plain_thread_come_in_the_order_of_posting)
 {
     for (size_t capacity = 0; capacity < 9; capacity += 4) {
@@ -250,6 +252,7 @@ static void *post_later(void *arg)
     return NULL;
 }
 
+/* H-02 */
 TEST_REAL_INSIDE(a_post_wakes_a_run_that_waits)
 {
     STRAND_SCOPE(s);

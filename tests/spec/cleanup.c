@@ -69,6 +69,7 @@ static void cancel_with_clean_up(clean_up_fn *fn)
 
 /* ---- every way out -------------------------------------------------------------------------- */
 
+/* contract 4.43 */
 TEST_INSIDE(falling_off_the_end_of_a_block_runs_its_clean_ups_innermost_first)
 {
     {
@@ -89,12 +90,14 @@ static NOINLINE int return_early(void)
     return 2;
 }
 
+/* contract 4.43 */
 TEST_INSIDE(return_runs_the_clean_ups_of_all_blocks_of_the_function)
 {
     CHECK_EQ(return_early(), 1);
     CHECK_LOG("inner outer");
 }
 
+/* contract 4.43 */
 TEST_INSIDE(break_continue_and_goto_run_the_clean_ups_of_the_blocks_they_leave)
 {
     for (int i = 0; i < 3; i++) {
@@ -125,6 +128,7 @@ static NOINLINE void three_frames(int depth)
     __asm__ volatile("");
 }
 
+/* V-38, contract 4.43 */
 TEST_INSIDE(an_exception_runs_the_clean_ups_of_all_frames_innermost_first)
 {
     STRAND_TRY {
@@ -165,6 +169,7 @@ static void *block_with_clean_ups(void *arg)
     return arg;
 }
 
+/* V-38 */
 TEST_INSIDE(cancelling_a_strand_runs_all_its_clean_ups)
 {
     cancel_once_started(block_with_clean_ups, NULL);
@@ -186,6 +191,7 @@ static void *count_many_clean_ups(void *count)
     return count;
 }
 
+/* contract 4.43 */
 TEST_INSIDE(a_clean_up_runs_once_however_often_its_frame_is_thrown_through)
 {
     char expected[50 * 13 + 1] = "";
@@ -216,12 +222,14 @@ static void *block_in_clean_up_of_a_cancel(void *arg)
     return arg;
 }
 
+/* contract 4.45 */
 TEST_INSIDE(a_clean_up_of_a_cancelled_strand_may_block)
 {
     cancel_once_started(block_in_clean_up_of_a_cancel, NULL);
     CHECK_LOG("blocked outer");
 }
 
+/* contract 4.45 */
 TEST_INSIDE(a_clean_up_of_a_failing_block_may_block)
 {
     STRAND_TRY {
@@ -252,12 +260,14 @@ static void spawn_and_join(int *unused)
     test_log("%d", answer);
 }
 
+/* contract 4.45 */
 TEST_INSIDE(a_clean_up_of_a_cancelled_strand_may_spawn_and_join)
 {
     cancel_with_clean_up(spawn_and_join);
     CHECK_LOG("7");
 }
 
+/* contract 9.2 */
 TEST_INSIDE(a_scope_that_is_left_normally_in_a_clean_up_does_not_disturb_the_exception_in_flight)
 {
     STRAND_TRY {
@@ -287,6 +297,7 @@ static void try_to_yield(int *unused)
     test_log("shielded");
 }
 
+/* contract 4.46 */
 TEST_INSIDE(a_try_block_in_a_clean_up_that_catches_interruptions_is_not_shielded_and_what_follows_it_is)
 {
     cancel_with_clean_up(try_to_yield);
@@ -332,6 +343,7 @@ static void say_goodbye(int *unused)
     test_log("shielded");
 }
 
+/* contract 4.46 */
 TEST_INSIDE(a_try_block_in_a_clean_up_that_catches_no_interruption_is_shielded)
 {
     cancel_with_clean_up(say_goodbye);
@@ -463,6 +475,7 @@ static void sleep_under_a_deadline(int *unused)
     STRAND_END
 }
 
+/* contract 4.45 */
 TEST_INSIDE(a_deadline_opened_in_a_clean_up_of_a_cancelled_strand_counts)
 {
     cancel_with_clean_up(sleep_under_a_deadline);
@@ -476,6 +489,7 @@ static void *throw_with_deadline_in_clean_up(void *arg)
     return arg;
 }
 
+/* contract 4.45 */
 TEST_INSIDE(a_deadline_opened_in_a_clean_up_of_a_failing_block_counts)
 {
     strand_exception *e = strand_try(throw_with_deadline_in_clean_up, NULL, NULL);
@@ -520,6 +534,7 @@ static void *return_normally_though_cancelled(void *arg)
     return arg;
 }
 
+/* contract 4.46 */
 TEST_INSIDE(a_clean_up_on_a_normal_way_out_is_not_shielded)
 {
     cancel_once_started(return_normally_though_cancelled, NULL);
@@ -541,6 +556,7 @@ static void *yield_after_a_catch(void *arg)
     return arg;
 }
 
+/* contract 4.46 */
 TEST_INSIDE(the_shield_of_unwinding_ends_with_the_catch)
 {
     cancel_once_started(yield_after_a_catch, NULL);
@@ -558,6 +574,7 @@ static void wait_for_the_second_cancel(int *unused)
     test_log("unharmed");
 }
 
+/* contract 4.45 */
 TEST_INSIDE(a_second_cancel_does_not_reach_a_clean_up_that_runs)
 {
     clean_up_fn *clean_up = wait_for_the_second_cancel;
@@ -598,6 +615,7 @@ static void run_failing_clean_up(struct test_output *o, const char *way)
     CHECK(strstr(o->out, "still alive") == NULL);
 }
 
+/* contract 4.48 */
 TEST_PROGRAM(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_messages)
 {
     static struct test_output o;
@@ -606,6 +624,7 @@ TEST_PROGRAM(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_m
     CHECK_CONTAINS(o.err, "second failure");
 }
 
+/* contract 4.48 */
 TEST_PROGRAM(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_traces)
 {
     static struct test_output o;
@@ -615,6 +634,7 @@ TEST_PROGRAM(a_clean_up_that_throws_while_unwinding_ends_the_program_with_both_t
 }
 
 #if !TEST_ASAN /* which brings a C++ runtime along: some handler of C++ might catch it */
+/* contract 4.48 */
 TEST_PROGRAM(a_throw_that_would_leave_a_clean_up_is_known_before_anything_unwinds)
 {
     static struct test_output o;
@@ -635,6 +655,7 @@ TEST_PROGRAM(with_a_cxx_runtime_too_a_throw_that_leaves_a_clean_up_ends_the_prog
     CHECK_CONTAINS(o.err, "would leave a clean-up");
 }
 
+/* contract 4.48 */
 TEST_PROGRAM(a_deadline_that_would_leave_a_clean_up_ends_the_program)
 {
     static struct test_output o;

@@ -46,6 +46,7 @@ static void signal_it(void)
 
 /* ---- signals --------------------------------------------------------------------------------------------- */
 
+/* contract 5.3, 5.6 */
 TEST_INSIDE(a_signal_wakes_the_one_who_has_waited_longest)
 {
     STRAND_SCOPE(s);
@@ -180,6 +181,7 @@ static void *wait_and_see_the_mutex(void *arg)
     return arg;
 }
 
+/* contract 5.4, 5.6 */
 TEST_INSIDE(an_interrupted_waiter_holds_the_mutex_when_it_throws)
 {
     STRAND_SCOPE(s);
@@ -237,6 +239,7 @@ static void *wait_with_the_mutex(void *arg)
     return strand_join(other);
 }
 
+/* contract 1.7 */
 TEST_INSIDE(a_cancelled_strand_does_not_let_go_of_the_mutex_to_wait)
 {
     start();
@@ -244,6 +247,7 @@ TEST_INSIDE(a_cancelled_strand_does_not_let_go_of_the_mutex_to_wait)
     CHECK_LOG("locked");
 }
 
+/* contract 5.4 */
 TEST_INSIDE(a_cancelled_waiter_takes_no_signal_with_it)
 {
     STRAND_SCOPE(s);
@@ -256,6 +260,7 @@ TEST_INSIDE(a_cancelled_waiter_takes_no_signal_with_it)
     CHECK_LOG("b");
 }
 
+/* contract 5.1 */
 TEST_RACE(a_cancel_races_with_a_signal)
 {
     for (long i = 0; i < test_scale(2000); i++) {

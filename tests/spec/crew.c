@@ -57,6 +57,7 @@ TEST_INSIDE(calls_one_after_the_other_need_one_thread)
     CHECK_EQ(info_of(mine).waiting, 0);
 }
 
+/* S-27 */
 TEST_INSIDE(a_crew_grows_by_a_thread_when_none_is_idle_up_to_its_most)
 {
     close_gate(&gate);
@@ -164,6 +165,7 @@ TEST_INSIDE(calls_that_wait_are_served_first_come_first_served)
     CHECK_LOG("1 2 3 4");
 }
 
+/* S-27 */
 TEST_INSIDE(calls_of_one_crew_do_not_wait_for_those_of_another)
 {
     close_gate(&gate);
@@ -209,6 +211,7 @@ TEST_INSIDE(a_call_for_which_there_is_no_room_to_wait_throws)
 
 /* ---- shrinking -------------------------------------------------------------------------------- */
 
+/* S-27 */
 TEST_INSIDE(threads_that_have_had_no_call_for_a_while_go_and_new_ones_come)
 {
     STRAND_SCOPE(scope);
@@ -266,6 +269,7 @@ static long voluntary_switches(pid_t thread)
     return switches;
 }
 
+/* S-51 */
 TEST_REAL_INSIDE(an_idle_thread_does_not_wake_up_before_it_goes)
 {
     static pid_t id;
@@ -335,6 +339,7 @@ static void use_a_crew(void)
     strand_scope_join(scope);
 }
 
+/* contract 7.5 */
 TEST_REAL_INSIDE(with_the_scope_its_threads_are_gone)
 {
     strand_offload(test_return, NULL); /* a sanitizer may make a thread of its own for the first one */
@@ -363,6 +368,7 @@ static void *own_a_crew(void *arg)
     return arg;
 }
 
+/* contract 7.5 */
 TEST_INSIDE(leaving_the_scope_waits_for_calls_that_were_left)
 {
     close_gate(&gate);
@@ -496,6 +502,7 @@ static void misuse(const char *name, const char *function, const char *what)
     CHECK_CONTAINS(o.err, what);
 }
 
+/* contract 4.67 */
 TEST_PROGRAM(a_crew_whose_scope_has_been_left_is_misused)
 {
     misuse("gone", "strand_offload_on", "its scope has been left");

@@ -88,12 +88,14 @@ void *throw_through_objects(void *arg)
     return arg;
 }
 
+/* contract 4.43 */
 TEST_INSIDE(an_exception_runs_the_destructors_of_all_frames_innermost_first)
 {
     check_stone(strand_try(throw_through_objects, nullptr, nullptr));
     CHECK_LOG("inner middle outer");
 }
 
+/* contract 4.51 */
 TEST_INSIDE(strand_try_takes_a_lambda)
 {
     int x = 0;
@@ -109,6 +111,7 @@ void *block_with_objects(void *arg)
     return sleep_forever(arg);
 }
 
+/* V-38 */
 TEST_INSIDE(cancelling_a_strand_runs_its_destructors)
 {
     STRAND_SCOPE(scope);
@@ -160,6 +163,7 @@ void *swallow_everything(void *arg)
     return arg;
 }
 
+/* contract 4.61 */
 TEST_INSIDE(catch_all_without_rethrow_counts_as_a_catch)
 {
     CHECK_PTR(strand_try(swallow_everything, nullptr, nullptr), nullptr);
@@ -187,6 +191,7 @@ void *throw_a_payload(void *arg)
     strand_throw_with(&STONE, &info, "loaded");
 }
 
+/* contract 4.61 */
 TEST_INSIDE(catch_all_releases_what_it_swallowed)
 {
     freed = 0;
@@ -210,6 +215,7 @@ void *pass_everything_on(void *arg)
     return arg;
 }
 
+/* contract 4.61 */
 TEST_INSIDE(catch_all_with_rethrow_passes_the_exception_on)
 {
     check_stone(strand_try(pass_everything_on, nullptr, nullptr));
@@ -230,6 +236,7 @@ void *swallow_an_interruption(void *arg)
     return arg;
 }
 
+/* V-31 */
 TEST_INSIDE(catch_all_does_not_end_an_interruption)
 {
     STRAND_SCOPE(scope);
@@ -274,6 +281,7 @@ void *rethrow_own_number(void *arg)
     return arg;
 }
 
+/* contract 4.60 */
 TEST_INSIDE(strands_that_take_turns_inside_catch_blocks_rethrow_their_own)
 {
     int numbers[4] = {1, 2, 3, 4};
@@ -315,6 +323,7 @@ void *look_for_exceptions(void *arg)
     return arg;
 }
 
+/* contract 4.60 */
 TEST_INSIDE(the_number_of_uncaught_exceptions_is_each_strands_own)
 {
     STRAND_SCOPE(scope);
@@ -341,6 +350,7 @@ void leave_a_scope_by_a_std_exception()
     throw std::runtime_error("foreign");
 }
 
+/* contract 4.62 */
 TEST_INSIDE(a_scope_that_is_left_by_a_cxx_exception_waits_and_does_not_throw)
 {
     try {
@@ -370,6 +380,7 @@ void *catch_what_left_a_failed_scope(void *arg)
     return arg;
 }
 
+/* contract 4.62 */
 TEST(a_scope_with_a_failed_child_that_is_left_by_a_cxx_exception_logs_the_failure_and_does_not_throw)
 {
     Logged logged(catch_what_left_a_failed_scope);
@@ -586,6 +597,7 @@ TEST_REAL(options_and_attributes_can_be_written_in_the_place_of_an_argument_in_c
 }
 #pragma GCC diagnostic pop
 
+/* contract 4.63 */
 TEST_REAL(a_cxx_exception_that_leaves_the_root_strand_ends_the_program_as_any_other)
 {
     die_of("foreign");
@@ -611,6 +623,7 @@ TEST_PROGRAM(a_static_object_whose_construction_blocks_is_reported_with_what_to_
 }
 #endif
 
+/* contract 4.63 */
 TEST_REAL(an_exception_of_a_strand_that_meets_noexcept_ends_the_program)
 {
     die_of("noexcept");
@@ -636,6 +649,7 @@ TEST_PROGRAM(with_a_runtime_that_lacks_a_function_cancelled_strands_end_as_in_c)
 }
 #endif
 
+/* contract 9.8 */
 TEST_PROGRAM(a_cxx_program_catches_its_own_exceptions_outside_of_strands_as_ever)
 {
     test_program(&o, "cxx_faults", "none");
@@ -686,6 +700,7 @@ TEST_INSIDE(channels_of_a_type_can_be_used_in_cxx_too)
     strand_join(child);
 }
 
+/* H-02 */
 TEST_INSIDE(the_channel_and_the_value_of_a_typed_call_are_evaluated_once_in_cxx_too)
 {
     STRAND_SCOPE(scope);
@@ -718,6 +733,7 @@ int increment(int n)
     return n + 1;
 }
 
+/* H-01 */
 TEST_INSIDE(arrays_and_addresses_of_functions_are_elements_in_cxx_too)
 {
     STRAND_SCOPE(scope);

@@ -664,6 +664,7 @@ void *throw_the_kept(void *arg)
     std::rethrow_exception(*static_cast<std::exception_ptr *>(arg));
 }
 
+/* contract 4.63 */
 TEST_INSIDE(a_join_in_cxx_throws_the_exception_of_cxx_that_the_child_has_ended_by)
 {
     STRAND_SCOPE(scope);
@@ -691,6 +692,7 @@ void *leave_a_scope_with(void *fn)
     return nullptr;
 }
 
+/* contract 4.63 */
 TEST_INSIDE(a_scope_throws_the_exception_of_cxx_of_a_child_as_a_foreign_one)
 {
     strand_exception *e = strand_try(leave_a_scope_with, reinterpret_cast<void *>(throw_std), nullptr);

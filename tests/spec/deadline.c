@@ -36,11 +36,13 @@ static void *sleep_under_a_deadline(void *arg)
     return arg;
 }
 
+/* contract 4.25 */
 TEST_INSIDE(a_block_that_is_left_by_its_deadline_throws_timed_out)
 {
     check_timed_out(strand_try(sleep_under_a_deadline, NULL, NULL));
 }
 
+/* contract 4.25 */
 TEST_INSIDE(timed_out_is_an_error)
 {
     STRAND_TRY {
@@ -53,6 +55,7 @@ TEST_INSIDE(timed_out_is_an_error)
     CHECK_LOG("error");
 }
 
+/* contract 4.25 */
 TEST_INSIDE(inside_its_block_a_deadline_is_an_interruption)
 {
     STRAND_TRY {
@@ -101,6 +104,7 @@ TEST_INSIDE(catching_the_interruption_of_a_deadline_once_changes_nothing)
     CHECK_LOG("timed-out");
 }
 
+/* contract 4.26 */
 TEST_INSIDE(nothing_is_left_of_a_deadline_after_its_block)
 {
     check_timed_out(strand_try(sleep_under_a_deadline, NULL, NULL));
@@ -157,6 +161,7 @@ TEST_INSIDE(a_deadline_that_has_passed_at_entry_interrupts_the_first_operation)
     check_timed_out(strand_try(checkpoint_past_deadline, NULL, NULL));
 }
 
+/* contract 4.26 */
 TEST_INSIDE(a_block_that_is_left_normally_does_not_time_out_however_late)
 {
     STRAND_DEADLINE(LONG_PAST);
@@ -172,6 +177,7 @@ static void *throw_past_deadline(void *arg)
     return arg;
 }
 
+/* contract 4.26 */
 TEST_INSIDE(an_exception_that_leaves_the_block_goes_on_unchanged_however_late)
 {
     strand_exception *e = strand_try(throw_past_deadline, NULL, NULL);
@@ -197,6 +203,7 @@ TEST_INSIDE(a_block_that_dealt_with_its_interruption_returns_its_value)
 
 /* ---- nesting -------------------------------------------------------------------------------- */
 
+/* contract 4.27 */
 TEST_INSIDE(the_nearer_of_two_deadlines_strikes_and_times_out_its_own_block)
 {
     STRAND_DEADLINE(strand_in(FOREVER));
@@ -228,6 +235,7 @@ static void library_with_retries(strand_time own)
     test_log("gave-up");
 }
 
+/* contract 4.27 */
 TEST_INSIDE(a_library_sees_its_own_deadline)
 {
     STRAND_DEADLINE(strand_in(FOREVER));
@@ -235,6 +243,7 @@ TEST_INSIDE(a_library_sees_its_own_deadline)
     CHECK_LOG("retry retry retry gave-up");
 }
 
+/* contract 4.27 */
 TEST_INSIDE(a_library_can_not_swallow_its_callers_deadline)
 {
     STRAND_TRY {
@@ -248,6 +257,7 @@ TEST_INSIDE(a_library_can_not_swallow_its_callers_deadline)
     CHECK_LOG("caller");
 }
 
+/* contract 4.27 */
 TEST_INSIDE(when_both_have_passed_the_outer_deadline_counts)
 {
     STRAND_TRY {
@@ -313,6 +323,7 @@ TEST_INSIDE(many_deadlines_can_be_set_and_left_one_after_the_other)
 
 /* ---- what it reaches ------------------------------------------------------------------------ */
 
+/* contract 5.2 */
 TEST_INSIDE(a_deadline_interrupts_a_join_and_the_child_can_be_joined_later)
 {
     int x = 0;
@@ -330,6 +341,7 @@ TEST_INSIDE(a_deadline_interrupts_a_join_and_the_child_can_be_joined_later)
     CHECK_LOG("timed-out");
 }
 
+/* contract 5.2 */
 TEST_INSIDE(a_deadline_interrupts_a_wait_for_a_strand_that_does_not_end)
 {
     STRAND_SCOPE(scope);
@@ -475,21 +487,25 @@ static void *sleep_root(void *arg)
     return arg;
 }
 
+/* contract 2.5, 4.28 */
 TEST_REAL(a_loop_of_yields_sees_its_deadline)
 {
     test_run(yield_root, NULL);
 }
 
+/* contract 2.5 */
 TEST_REAL(a_loop_of_sleeps_of_no_time_sees_its_deadline)
 {
     test_run(sleep_root, NULL);
 }
 
+/* contract 2.5, 4.28 */
 TEST_REAL(a_loop_of_checkpoints_sees_its_deadline)
 {
     test_run(checkpoint_root, NULL);
 }
 
+/* contract 4.28 */
 TEST_REAL(a_loop_of_checkpoints_sees_its_deadline_while_another_thread_is_idle)
 {
     strand_options options = test_options();
@@ -499,6 +515,7 @@ TEST_REAL(a_loop_of_checkpoints_sees_its_deadline_while_another_thread_is_idle)
 
 /* ---- time ----------------------------------------------------------------------------------- */
 
+/* contract 4.25 */
 TEST_REAL_INSIDE(a_deadline_does_not_strike_before_its_time)
 {
     strand_time when = strand_in(5 * STRAND_MS);

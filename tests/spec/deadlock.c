@@ -59,6 +59,7 @@ static void *wait_for_ever(void *arg)
     return arg;
 }
 
+/* S-30 */
 TEST(a_root_that_nobody_can_wake_is_told)
 {
     check_deadlock(wait_for_ever, NULL);
@@ -124,6 +125,7 @@ static void *catch_and_go_on(void *arg)
     return arg;
 }
 
+/* S-34 */
 TEST(the_root_may_catch_it_and_go_on_and_be_told_again)
 {
     strand_exception *e;
@@ -145,6 +147,7 @@ static void *across(void *arg)
     return arg;
 }
 
+/* S-42 */
 TEST(also_if_they_are_in_several_pools)
 {
     check_deadlock(across, NULL);
@@ -178,6 +181,7 @@ static void *serve_while_there_is_work(void *arg)
     return NULL;
 }
 
+/* S-30, S-31, S-34 */
 TEST(a_run_may_end_when_it_is_out_of_work)
 {
     strand_exception *e;
@@ -203,6 +207,7 @@ static void *fails_when_cancelled(void *arg)
     return arg;
 }
 
+/* S-30 */
 TEST(a_failure_on_the_way_out_is_not_lost)
 {
     strand_exception *e;
@@ -291,6 +296,7 @@ TEST_REAL(that_nothing_goes_on_is_logged_though_a_plain_thread_might_act_on_the_
 
 static struct test_output o;
 
+/* S-34 */
 TEST_PROGRAM(the_program_ends_if_it_is_asked_to_or_the_root_can_not_be_told)
 {
     static const char *const cases[] = {"exit", "shielded", "leaving", "cleaning_up", "end_shielded"};
@@ -467,6 +473,7 @@ static void *wait_for_this_and_that(void *arg)
     return arg;
 }
 
+/* S-30 */
 TEST(who_waits_for_a_port_a_time_a_call_or_the_end_of_a_pool_is_none)
 {
     strand_exception *e;
@@ -492,6 +499,7 @@ static void *wait_for_a_child_that_reads(void *arg)
     return arg;
 }
 
+/* S-30 */
 TEST(who_waits_for_a_descriptor_is_none)
 {
     strand_exception *e;
@@ -500,6 +508,7 @@ TEST(who_waits_for_a_descriptor_is_none)
 }
 
 /* Its threads look for work before there is any. */
+/* S-30 */
 TEST_REAL(a_run_whose_root_has_not_begun_is_none)
 {
     for (long i = 0; i < test_scale(200); i++) {
@@ -520,6 +529,7 @@ static void *hand_over(void *arg)
     return arg;
 }
 
+/* S-62 */
 TEST(who_is_about_to_be_woken_from_another_pool_is_none)
 {
     strand_exception *e;

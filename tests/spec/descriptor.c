@@ -46,6 +46,7 @@ static void *read_five(void *arg)
     return arg;
 }
 
+/* S-02, V-19, contract 5.1 */
 TEST_INSIDE(a_reader_waits_until_there_is_something)
 {
     open_pipe();
@@ -60,6 +61,7 @@ TEST_INSIDE(a_reader_waits_until_there_is_something)
     close_both();
 }
 
+/* contract 4.65 */
 TEST_INSIDE(the_end_of_a_pipe_is_zero_bytes)
 {
     char byte;
@@ -70,6 +72,7 @@ TEST_INSIDE(the_end_of_a_pipe_is_zero_bytes)
     CHECK_EQ(strand_close(ends[0]), 0);
 }
 
+/* contract 4.65, 9.11 */
 TEST_INSIDE(writing_where_nobody_reads_is_an_error_and_no_signal)
 {
     open_pipe();
@@ -147,6 +150,7 @@ static void *read_into(void *byte)
     return byte;
 }
 
+/* contract 5.3 */
 TEST_INSIDE(readers_of_one_descriptor_are_served_first_come_first_served)
 {
     static char names[][2] = {"1", "2", "3"};
@@ -167,6 +171,7 @@ TEST_INSIDE(readers_of_one_descriptor_are_served_first_come_first_served)
 }
 
 /* With several threads who has read first is not always who logs first. */
+/* V-23, contract 5.3 */
 TEST_REAL_INSIDE(bytes_that_come_together_reach_all_readers)
 {
     char bytes[3];
@@ -195,6 +200,7 @@ static void *fill_and_empty(void *arg)
     return arg;
 }
 
+/* V-23 */
 TEST_REAL_INSIDE(a_reader_and_a_writer_may_wait_on_one_socket)
 {
     static char much[MUCH];
@@ -213,6 +219,7 @@ TEST_REAL_INSIDE(a_reader_and_a_writer_may_wait_on_one_socket)
 
 /* ---- interruptions -------------------------------------------------------------------------- */
 
+/* V-30, contract 1.7, 4.18, 4.20, 5.1, 5.2, 5.4 */
 TEST_INSIDE(a_read_that_waits_is_interrupted_and_takes_nothing)
 {
     open_pipe();
@@ -236,6 +243,7 @@ static void read_for_ever(void)
         CHECK(strand_read(ends[0], &byte, 1) == 1);
 }
 
+/* contract 2.5, 4.28, 5.2 */
 TEST_REAL_INSIDE(a_deadline_is_seen_by_a_stream_that_is_always_ready)
 {
     ends[0] = open("/dev/zero", O_RDONLY | O_CLOEXEC);
@@ -259,6 +267,7 @@ static void *read_until_stopped(void *stop)
     return stop;
 }
 
+/* contract 2.5 */
 TEST_REAL_INSIDE(a_stream_that_is_always_ready_does_not_keep_others_from_running)
 {
     _Atomic bool stop = false;
@@ -304,6 +313,7 @@ static void *read_and_stop(void *arg)
     return arg;
 }
 
+/* contract 2.5 */
 TEST_REAL_INSIDE(what_comes_while_all_threads_are_busy_is_read)
 {
     open_pipe();
@@ -320,6 +330,7 @@ TEST_REAL_INSIDE(what_comes_while_all_threads_are_busy_is_read)
     close_both();
 }
 
+/* contract 4.20, 4.23, 5.2 */
 TEST_INSIDE(an_interrupted_write_all_tells_how_many_bytes_had_gone)
 {
     uint64_t gone = 0, there = 0;
@@ -341,6 +352,7 @@ TEST_INSIDE(an_interrupted_write_all_tells_how_many_bytes_had_gone)
 
 /* ---- closing -------------------------------------------------------------------------------- */
 
+/* contract 4.22 */
 TEST_INSIDE(closing_wakes_whoever_waits)
 {
     open_pipe();
@@ -371,6 +383,7 @@ static void *close_although_cancelled(void *arg)
     return arg;
 }
 
+/* contract 4.22 */
 TEST_INSIDE(a_strand_that_is_interrupted_takes_nothing_and_can_close)
 {
     open_pair();
@@ -384,6 +397,7 @@ TEST_INSIDE(a_strand_that_is_interrupted_takes_nothing_and_can_close)
 }
 
 /* The reader has not run yet when the other end is looked at. */
+/* contract 4.22 */
 TEST_INSIDE(the_other_end_sees_the_closing_although_somebody_waits)
 {
     char byte;
@@ -418,6 +432,7 @@ TEST_INSIDE(a_number_that_is_used_again_is_a_new_descriptor)
     close_both();
 }
 
+/* contract 3.7, 4.65, 9.11 */
 TEST_INSIDE(what_is_no_descriptor_is_an_error)
 {
     char byte;
@@ -429,6 +444,7 @@ TEST_INSIDE(what_is_no_descriptor_is_an_error)
     CHECK_EQ(strand_close(INT_MAX), -EBADF);
 }
 
+/* contract 9.11 */
 TEST_INSIDE(records_go_whole_also_where_the_system_can_not_be_told_not_to_wait)
 {
     uint64_t value = 7, got = 0;
@@ -452,6 +468,7 @@ static void *wait_until_readable(void *arg)
     return arg;
 }
 
+/* contract 5.1 */
 TEST_INSIDE(readiness_can_be_waited_for_and_takes_nothing)
 {
     char byte;
@@ -501,6 +518,7 @@ static int close_half_of_other(void)
     return strand_shutdown(ends[1], SHUT_WR);
 }
 
+/* contract 5.1, 5.2 */
 TEST_INSIDE(the_going_of_the_other_side_can_be_waited_for_whatever_there_is_to_read)
 {
     check_going(close_other, false);
@@ -531,6 +549,7 @@ static void *read_pipe(void *arg)
 }
 
 /* Of two who see the same byte one gets it, and the other must not be stuck in a call that blocks its thread. */
+/* contract 1.7, 4.18, 5.4 */
 TEST_REAL_INSIDE(readers_of_a_pipe_that_blocks_can_be_cancelled_although_another_was_faster)
 {
     for (long i = 0; i < test_scale(200); i++) {
@@ -632,6 +651,7 @@ static void *need_descriptors(void *arg)
     return arg;
 }
 
+/* contract 7.5 */
 TEST_REAL(a_program_without_standard_input_gets_no_descriptor_of_the_run_for_it)
 {
     strand_options options = test_options();
@@ -649,6 +669,7 @@ static void *close_soon(void *arg)
     return arg;
 }
 
+/* contract 4.22 */
 TEST_REAL_INSIDE(closing_ends_a_composite_operation_that_never_has_to_wait)
 {
     static char much[1 << 20];
@@ -698,6 +719,7 @@ static void *ping_pong(void *arg)
     return arg;
 }
 
+/* S-27, V-23 */
 TEST_REAL_INSIDE(many_strands_talk_through_sockets_at_once)
 {
     struct ping pings[PAIRS];

@@ -55,7 +55,7 @@ static void check_one_thread(int times)
         CHECK_EQ(thread_ids[i], thread_ids[0]);
 }
 
-/* */
+/* S-20, A-08, A-11, A-20 */
 TEST_INSIDE(the_names_of_executors_are_understood)
 {
     static const char *const names[] = {"",
@@ -78,6 +78,7 @@ static void *spawn_on_an_unknown_one(void *arg)
     return arg;
 }
 
+/* */
 TEST_INSIDE(others_are_refused)
 {
     STRAND_ACTORS(system, NULL);
@@ -87,6 +88,7 @@ TEST_INSIDE(others_are_refused)
     strand_exception_release(e);
 }
 
+/* S-20, S-38, A-11, contract 6.4 */
 TEST_REAL_INSIDE(an_actor_may_be_pinned_to_a_thread)
 {
     static const strand_dispatcher own = {
@@ -99,6 +101,7 @@ TEST_REAL_INSIDE(an_actor_may_be_pinned_to_a_thread)
     CHECK(thread_ids[0] != gettid());
 }
 
+/* S-20, S-40 */
 TEST_REAL_INSIDE(those_of_a_pool_of_one_thread_all_run_on_that)
 {
     static const strand_dispatcher sql = {
@@ -129,6 +132,7 @@ static void *pin_to_the_caller(void *arg)
     return arg;
 }
 
+/* S-43, A-11, contract 6.4 */
 TEST_REAL(an_actor_may_be_pinned_to_the_main_thread)
 {
     strand_options options = test_options();
@@ -152,6 +156,7 @@ static void block_thread(void *state, strand_message *message)
 static const strand_actor_class blocking = {
     .size = sizeof blocking, .name = "blocking", .receive = block_thread, .dispatcher = "task-executor"};
 
+/* */
 TEST_REAL_INSIDE(each_task_of_an_executor_of_tasks_may_block_its_thread)
 {
     begin();
@@ -269,6 +274,7 @@ static void tell_two_of(const strand_actor_class *class)
 }
 
 /* Each message takes longer than that. */
+/* */
 TEST_REAL(a_turn_ends_after_so_much_time)
 {
     tell_two_of(&slow);
@@ -279,7 +285,7 @@ TEST_REAL(a_turn_ends_after_so_much_time)
 static const strand_actor_class flooding = {
     .size = sizeof flooding, .name = "flooding", .state_size = 1, .receive = flood, .dispatcher = "fair"};
 
-/* S-16, S-19. */
+/* S-06, S-16, S-19, A-03, A-22, contract 6.2 */
 TEST_REAL(a_turn_ends_after_so_many_messages)
 {
     tell_two_of(&flooding);

@@ -117,11 +117,13 @@ static void use_loop(bool waits_inside)
     CHECK_EQ(pthread_join(loop.thread, NULL), 0);
 }
 
+/* S-43, A-11, V-03, contract 2.15 */
 TEST_REAL_INSIDE(a_loop_of_the_programs_runs_a_pool_when_its_descriptor_is_readable)
 {
     use_loop(false);
 }
 
+/* S-43 */
 TEST_REAL_INSIDE(a_loop_of_the_programs_may_wait_inside_as_well)
 {
     use_loop(true);
@@ -139,6 +141,7 @@ static void *sleep_long(void *arg)
     return arg;
 }
 
+/* S-51 */
 TEST_REAL_INSIDE(a_loop_that_polls_is_not_woken_up_while_there_is_nothing_to_do)
 {
     static struct loop loop;
@@ -193,6 +196,7 @@ static void check_comes_back(strand_fn *busy)
     CHECK_EQ(pthread_join(loop.thread, NULL), 0);
 }
 
+/* S-44 */
 TEST_REAL_INSIDE(a_drive_comes_back_in_time_though_strands_go_on_for_ever)
 {
     check_comes_back(yield_until);
@@ -211,6 +215,7 @@ static void *take_turns(void *arg)
     return arg;
 }
 
+/* S-43 */
 TEST_REAL_INSIDE(first_come_first_served_holds_across_drives)
 {
     static struct loop loop;
@@ -363,6 +368,7 @@ static void *drive_to_the_end(void *arg)
     return arg;
 }
 
+/* S-44 */
 TEST_REAL(a_pool_that_has_ended_is_driven_no_more_and_has_no_descriptor)
 {
     strand_options options = test_options();

@@ -14,6 +14,7 @@ static strand spawn_droppable(strand_scope scope, strand_fn *fn, void *arg)
     return strand_spawn_with(scope, STRAND_ATTR(.drop = drop_result), fn, arg, 0);
 }
 
+/* contract 4.11 */
 TEST_INSIDE(a_joined_result_is_not_dropped)
 {
     {
@@ -23,6 +24,7 @@ TEST_INSIDE(a_joined_result_is_not_dropped)
     CHECK_LOG("");
 }
 
+/* contract 4.11 */
 TEST_INSIDE(results_go_to_their_drop_functions_when_the_scope_is_joined)
 {
     STRAND_SCOPE(s);
@@ -43,6 +45,7 @@ TEST_INSIDE(the_result_of_a_cancelled_child_that_nobody_joins_is_dropped)
     CHECK_LOG("dropped-1");
 }
 
+/* contract 4.11 */
 TEST_INSIDE(the_result_of_a_child_that_was_left_behind_is_dropped)
 {
     STRAND_TRY {
@@ -93,6 +96,7 @@ static void *return_maybe(void *counter)
 }
 
 /* Joined or dropped, never both and never neither; an interrupted one has no result. */
+/* contract 4.11 */
 TEST_RACE(a_result_that_races_with_a_cancel_is_taken_once)
 {
     for (long i = 0; i < test_scale(2000); i++) {

@@ -66,6 +66,7 @@ static const char *dump_a_tree(void)
     return text;
 }
 
+/* V-24 */
 TEST_INSIDE(a_dump_names_every_strand_parents_before_children)
 {
     const char *text = dump_a_tree();
@@ -76,6 +77,7 @@ TEST_INSIDE(a_dump_names_every_strand_parents_before_children)
     CHECK(root < second && !(first < second && second < grandchild));
 }
 
+/* V-22, contract 1.5 */
 TEST_REAL_INSIDE(a_dump_says_who_is_blocked_and_on_what)
 {
     const char *text = dump_a_tree();
@@ -114,6 +116,7 @@ static NOINLINE void lock_in_the_root(void)
     __asm__ volatile("");
 }
 
+/* V-22 */
 TEST_INSIDE(a_dump_names_semaphores_and_limits_and_who_holds_a_mutex)
 {
     STRAND_SCOPE(scope);
@@ -139,6 +142,7 @@ TEST_INSIDE(a_dump_names_semaphores_and_limits_and_who_holds_a_mutex)
     strand_scope_join(scope);
 }
 
+/* V-22 */
 TEST_INSIDE(a_dump_says_that_its_caller_runs)
 {
     CHECK_CONTAINS(test_dump(), "runn");
@@ -160,6 +164,7 @@ static void *sleep_under_a_shield(void *arg)
     return arg;
 }
 
+/* contract 4.15 */
 TEST_INSIDE(a_dump_says_who_is_cancelled_and_by_whom)
 {
     started = 0;
@@ -371,6 +376,7 @@ TEST_REAL(a_dump_may_go_through_a_pipe_that_a_strand_reads)
     strand_run(&options, dump_to_a_reader, NULL);
 }
 
+/* contract 3.7, 4.65 */
 TEST_INSIDE(a_dump_to_a_bad_descriptor_returns_an_error_code)
 {
     CHECK_EQ(strand_dump(-1, NULL), -EBADF);
@@ -468,6 +474,7 @@ static const char *lines_of_a_spinner(const strand_dump_options *dump)
     return strand_run(&options, dump_beside_a_spinner, (void *)(uintptr_t)dump);
 }
 
+/* contract 4.70 */
 TEST_REAL(a_strand_that_comes_to_no_switch_is_traced_by_a_signal_and_does_not_hold_up_the_dump)
 {
     const char *lines = lines_of_a_spinner(NULL);
@@ -596,6 +603,7 @@ static strand_stats stats_when_ended(uint64_t ended)
     return stats();
 }
 
+/* V-24 */
 TEST_INSIDE(statistics_count_strands_started_ended_and_live)
 {
     strand_stats before = stats();
@@ -634,6 +642,7 @@ TEST_INSIDE(statistics_count_stacks)
 }
 TEST_OWN_STACKS(statistics_count_stacks, "there are fewer stacks than strands");
 
+/* contract 9.14 */
 TEST_INSIDE(statistics_fill_no_more_than_the_struct_has_room_for)
 {
     strand_stats small;

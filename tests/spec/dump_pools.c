@@ -64,6 +64,7 @@ static strand_pool open_with_sleepers(strand_scope scope, const char *name, int 
     return pool;
 }
 
+/* V-09 */
 TEST_INSIDE(a_dump_names_all_pools_and_says_on_which_of_them_a_strand_lives)
 {
     STRAND_SCOPE(scope);
@@ -128,6 +129,7 @@ static void *close_it(void *pool)
     return pool;
 }
 
+/* V-22 */
 TEST_INSIDE(a_dump_says_who_waits_for_the_end_of_which_pool_and_what_lives_there_still)
 {
     static struct test_child child;

@@ -20,6 +20,7 @@ static bool runs(const char *how)
     return o.status == 0;
 }
 
+/* contract 9.13 */
 TEST_PROGRAM(the_environment_of_a_program_gives_it_a_seed_and_limits_its_threads)
 {
     setenv("STRAND_THREADS", "1", 1);
@@ -29,6 +30,7 @@ TEST_PROGRAM(the_environment_of_a_program_gives_it_a_seed_and_limits_its_threads
     CHECK_CONTAINS(o.err, "libstrand: seed 5,");
 }
 
+/* contract 9.13 */
 TEST_PROGRAM(the_environment_gives_no_seed_to_a_program_that_runs_with_rights_of_its_own)
 {
     setenv("STRAND_SEED", "5", 1);
@@ -38,6 +40,7 @@ TEST_PROGRAM(the_environment_gives_no_seed_to_a_program_that_runs_with_rights_of
     CHECK(strstr(o.err, "libstrand") == NULL);
 }
 
+/* contract 9.13 */
 TEST_REAL(the_environment_does_not_limit_the_threads_of_a_program_that_runs_with_rights_of_its_own)
 {
     char text[32];

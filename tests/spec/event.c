@@ -37,6 +37,7 @@ TEST_INSIDE(an_event_that_is_set_is_not_waited_for)
     CHECK(!strand_event_is_set(&mine));
 }
 
+/* contract 5.6 */
 TEST_INSIDE(all_who_wait_go_on_although_it_is_cleared_at_once)
 {
     STRAND_SCOPE(s);
@@ -72,6 +73,7 @@ static void *set_it(void *event)
     return NULL;
 }
 
+/* contract 4.22 */
 TEST_INSIDE(setting_is_not_interrupted_and_waiting_is_although_it_is_set)
 {
     e = (strand_event){{0}};
@@ -127,6 +129,7 @@ TEST_RACE(who_waited_sees_what_was_done_before_and_may_free_the_event)
     }
 }
 
+/* contract 5.1 */
 TEST_RACE(a_cancel_races_with_the_setting)
 {
     for (long i = 0; i < test_scale(3000); i++) {

@@ -52,6 +52,7 @@ static void check_printed(const strand_exception *e, const char *const *needles)
 
 /* ---- kinds ---------------------------------------------------------------------------------- */
 
+/* contract 4.57 */
 TEST(a_kind_is_itself_and_all_above_it)
 {
     strand_exception *e = test_run_catching(throw_apple, NULL, NULL);
@@ -62,6 +63,7 @@ TEST(a_kind_is_itself_and_all_above_it)
     strand_exception_release(e);
 }
 
+/* contract 4.57 */
 TEST(a_kind_is_neither_beside_nor_below_itself)
 {
     static const strand_kind PIPPIN = STRAND_KIND("pippin", &APPLE);
@@ -73,6 +75,7 @@ TEST(a_kind_is_neither_beside_nor_below_itself)
     strand_exception_release(e);
 }
 
+/* contract 4.57 */
 TEST(the_kinds_of_the_library_form_the_tree_of_the_header)
 {
     CHECK_PTR(STRAND_ANY.parent, NULL);
@@ -84,6 +87,7 @@ TEST(the_kinds_of_the_library_form_the_tree_of_the_header)
     CHECK_PTR(STRAND_SYSTEM.parent, &STRAND_ERROR);
 }
 
+/* contract 1.1 */
 TEST(the_kinds_of_the_library_have_the_names_of_the_contract)
 {
     CHECK_STR(STRAND_INTERRUPTED.name, "interrupted");
@@ -133,11 +137,13 @@ static void check_thrown_by(strand_fn *thrower, const char *name)
 }
 
 /* The call is inline where the compiler can do that; a pointer is to the function in the library. */
+/* contract 4.58 */
 TEST(strand_throw_throws_the_same_by_a_call)
 {
     check_thrown_by(throw_by_a_call, "throw_by_a_call");
 }
 
+/* contract 4.58 */
 TEST(strand_throw_throws_the_same_through_a_pointer)
 {
     check_thrown_by(throw_by_a_pointer, "throw_by_a_pointer");
@@ -145,6 +151,7 @@ TEST(strand_throw_throws_the_same_through_a_pointer)
 
 /* ---- message and code ----------------------------------------------------------------------- */
 
+/* contract 4.58 */
 TEST(the_message_is_formatted_as_by_printf)
 {
     strand_exception *e = test_run_catching(throw_apple, NULL, NULL);
@@ -204,6 +211,7 @@ static NOINLINE void *throw_with_info(void *info)
     strand_throw_with(&STONE, info, "with %s", "info");
 }
 
+/* contract 4.58 */
 TEST(throw_with_keeps_code_and_message)
 {
     strand_throw_info info = {.size = sizeof info, .code = -EPIPE};
@@ -214,6 +222,7 @@ TEST(throw_with_keeps_code_and_message)
     strand_exception_release(e);
 }
 
+/* contract 4.65 */
 TEST_INSIDE(strand_must_returns_what_is_not_negative)
 {
     CHECK_EQ(strand_must(0), 0);
@@ -270,6 +279,7 @@ TEST_INSIDE(strand_must_names_the_call_whose_result_it_throws)
     }
 }
 
+/* contract 3.7, 4.65 */
 TEST_INSIDE(strand_must_throws_a_negated_errno_code_as_a_system_exception)
 {
     STRAND_TRY {
@@ -295,6 +305,7 @@ static void count_free(void *payload)
     freed++;
 }
 
+/* contract 4.58 */
 TEST_INSIDE(the_catcher_sees_the_payload_and_it_is_freed_at_the_end_of_the_catch_block)
 {
     freed = 0;
@@ -337,6 +348,7 @@ TEST_INSIDE(a_catch_block_that_is_left_by_break_frees_its_exception)
     CHECK_EQ(freed, 1);
 }
 
+/* contract 4.59 */
 TEST_INSIDE(an_exception_that_is_kept_outlives_its_catch_block_until_the_last_release)
 {
     freed = 0;
@@ -356,6 +368,7 @@ TEST_INSIDE(an_exception_that_is_kept_outlives_its_catch_block_until_the_last_re
     CHECK_EQ(freed, 1);
 }
 
+/* contract 4.59 */
 TEST_INSIDE(a_rethrown_exception_is_freed_once_by_its_last_catcher)
 {
     freed = 0;
@@ -390,6 +403,7 @@ static void *throw_with_cause(void *unused)
     return unused;
 }
 
+/* contract 4.58 */
 TEST(a_cause_belongs_to_its_exception_and_goes_with_it)
 {
     freed = 0;
@@ -434,6 +448,7 @@ static void *throw_past_two_suppressors(void *unused)
     return unused;
 }
 
+/* contract 4.49 */
 TEST(strand_suppress_attaches_errors_of_clean_ups_to_the_exception_in_flight)
 {
     strand_exception *e = test_run_catching(throw_past_two_suppressors, NULL, NULL);
@@ -479,6 +494,7 @@ TEST_INSIDE(an_exception_is_not_suppressed_in_itself_nor_twice)
     strand_exception_release(e);
 }
 
+/* contract 4.58 */
 TEST_INSIDE(suppressed_exceptions_are_freed_with_the_one_that_carries_them)
 {
     freed = 0;
@@ -510,6 +526,7 @@ static void *suppress_with_none_in_flight(void *unused)
     return unused;
 }
 
+/* contract 4.49 */
 TEST(strand_suppress_with_no_exception_in_flight_goes_to_the_log_hook)
 {
     static char message[4096];
@@ -607,6 +624,7 @@ static NOINLINE void *spawned_function(void *arg)
     return arg;
 }
 
+/* contract 4.58 */
 TEST(print_shows_the_functions_between_throw_and_entry)
 {
     strand_exception *e = test_run_catching(spawned_function, NULL, NULL);
@@ -614,6 +632,7 @@ TEST(print_shows_the_functions_between_throw_and_entry)
     strand_exception_release(e);
 }
 
+/* contract 4.58 */
 TEST(the_trace_goes_from_the_throw_outwards)
 {
     strand_exception *e = test_run_catching(spawned_function, NULL, NULL);
@@ -644,6 +663,7 @@ static void *spawn_and_join(void *arg)
     return arg;
 }
 
+/* contract 4.7 */
 TEST(the_trace_of_a_joined_exception_names_where_it_was_thrown_spawned_and_joined)
 {
     strand_exception *e = test_run_catching(spawn_and_join, NULL, NULL);
@@ -665,6 +685,7 @@ static void *spawn_a_spawner(void *arg)
     return arg;
 }
 
+/* contract 4.7 */
 TEST(the_trace_goes_on_across_every_join_on_the_way)
 {
     strand_exception *e = test_run_catching(spawn_a_spawner, NULL, NULL);
@@ -679,6 +700,7 @@ static NOINLINE void *rethrow_elsewhere(void *arg)
     return arg;
 }
 
+/* contract 4.59 */
 TEST(a_rethrown_exception_keeps_the_trace_of_its_throw)
 {
     strand_exception *e = test_run_catching(rethrow_elsewhere, NULL, NULL);
@@ -758,11 +780,13 @@ static void check_who_and_why(const char *why)
     strand_exception_release(e);
 }
 
+/* contract 4.15 */
 TEST_INSIDE(print_shows_who_has_cancelled_a_strand_and_why)
 {
     check_who_and_why("too many weeds");
 }
 
+/* contract 4.15 */
 TEST_INSIDE(print_shows_who_has_cancelled_a_strand_without_a_reason)
 {
     check_who_and_why(NULL);
@@ -877,6 +901,7 @@ static void *read_and_release(void *e)
     return NULL;
 }
 
+/* contract 4.59 */
 TEST_REAL(a_plain_thread_may_print_and_release_an_exception_after_the_run)
 {
     pthread_t reader;

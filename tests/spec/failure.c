@@ -21,6 +21,7 @@ static strand spawn_failed(strand_scope scope)
 
 /* ---- the owner is interrupted ---------------------------------------------------------------- */
 
+/* contract 4.29 */
 TEST_INSIDE(a_failed_child_interrupts_its_owner_and_leaving_the_scope_throws_what_the_child_threw)
 {
     STRAND_TRY {
@@ -42,6 +43,7 @@ TEST_INSIDE(a_failed_child_interrupts_its_owner_and_leaving_the_scope_throws_wha
     CHECK_LOG("interrupted child");
 }
 
+/* contract 4.29 */
 TEST_INSIDE(a_failed_child_interrupts_its_owner_lastingly)
 {
     STRAND_TRY {
@@ -162,6 +164,7 @@ TEST_INSIDE(a_failure_leaves_the_siblings_alone)
 
 /* ---- nested scopes --------------------------------------------------------------------------- */
 
+/* contract 4.29 */
 TEST_INSIDE(the_interruption_passes_inner_scopes_on_its_way_to_the_scope_of_the_failed_child)
 {
     struct test_child inside = {0};
@@ -238,6 +241,7 @@ static void *fail_below(void *depth)
     return NULL;
 }
 
+/* V-36, contract 4.29 */
 TEST_INSIDE(a_failure_that_nobody_catches_climbs_the_tree)
 {
     strand_exception *e = strand_try(fail_below, TEST_PTR(5), NULL);
@@ -248,6 +252,7 @@ TEST_INSIDE(a_failure_that_nobody_catches_climbs_the_tree)
 
 /* ---- leaving normally ------------------------------------------------------------------------ */
 
+/* V-36, contract 4.32 */
 TEST_INSIDE(a_failure_that_the_owner_has_not_seen_is_thrown_when_it_leaves_the_scope)
 {
     STRAND_TRY {
@@ -262,6 +267,7 @@ TEST_INSIDE(a_failure_that_the_owner_has_not_seen_is_thrown_when_it_leaves_the_s
     CHECK_LOG("leaving caught");
 }
 
+/* contract 4.32 */
 TEST_INSIDE(a_failure_whose_interruption_was_swallowed_is_thrown_when_the_scope_is_left)
 {
     STRAND_TRY {
@@ -289,6 +295,7 @@ static void *return_over_a_failure(void *value)
     return value;
 }
 
+/* contract 4.32 */
 TEST_INSIDE(a_return_over_an_unseen_failure_throws_it)
 {
     strand_exception *e = strand_try(return_over_a_failure, TEST_PTR(1), NULL);
@@ -299,6 +306,7 @@ TEST_INSIDE(a_return_over_an_unseen_failure_throws_it)
 /* ---- joining --------------------------------------------------------------------------------- */
 
 /* The scope interrupts everything else that blocks, but the join has what it is about. */
+/* contract 4.31 */
 TEST_INSIDE(joining_the_failed_child_throws_its_exception_directly)
 {
     STRAND_SCOPE(s);
@@ -308,6 +316,7 @@ TEST_INSIDE(joining_the_failed_child_throws_its_exception_directly)
     strand_exception_release(e);
 }
 
+/* contract 4.31 */
 TEST_INSIDE(after_its_join_a_failure_is_dealt_with_also_for_the_leaving_of_the_scope)
 {
     {
@@ -319,6 +328,7 @@ TEST_INSIDE(after_its_join_a_failure_is_dealt_with_also_for_the_leaving_of_the_s
     strand_checkpoint();
 }
 
+/* contract 4.31 */
 TEST_INSIDE(as_long_as_one_of_two_failures_is_not_dealt_with_the_owner_stays_interrupted)
 {
     strand children[2];
@@ -367,6 +377,7 @@ TEST_INSIDE(the_exception_of_a_cancelled_child_does_not_interrupt_the_owner)
     strand_exception_release(e);
 }
 
+/* contract 4.41 */
 TEST_INSIDE(the_exception_of_a_cancelled_child_is_suppressed_in_what_leaves_the_scope)
 {
     struct test_child child = {0};
@@ -384,6 +395,7 @@ TEST_INSIDE(the_exception_of_a_cancelled_child_is_suppressed_in_what_leaves_the_
     CHECK_LOG("caught");
 }
 
+/* contract 4.41 */
 TEST_INSIDE(the_interruption_of_a_cancelled_child_is_not_suppressed_in_anything)
 {
     struct test_child child = {0};

@@ -61,6 +61,7 @@ static NOINLINE void dive(int depth, uint64_t salt)
 
 /* ---- one stack ------------------------------------------------------------------------------------------- */
 
+/* contract 3.3 */
 TEST_INSIDE(a_strand_is_spawned_on_a_fibre_and_joined)
 {
     STRAND_SCOPE(scope);
@@ -80,6 +81,7 @@ static NOINLINE void *note_place(void *place)
     return NULL;
 }
 
+/* V-14, contract 3.3 */
 TEST_INSIDE(the_frames_of_all_strands_of_a_fibre_are_at_the_same_addresses)
 {
     STRAND_SCOPE(scope);
@@ -104,6 +106,7 @@ static void *be_alone(void *arg)
     return arg;
 }
 
+/* V-12, V-14 */
 TEST_RACE(at_most_one_strand_of_a_fibre_runs_at_a_time)
 {
     STRAND_SCOPE(scope);
@@ -126,6 +129,7 @@ static void *dive_often(void *arg)
     return arg;
 }
 
+/* V-14, V-15 */
 TEST_RACE(frames_of_all_depths_are_as_they_were_when_their_strand_goes_on)
 {
     STRAND_SCOPE(scope);
@@ -146,6 +150,7 @@ static void *compute(void *arg)
     return arg;
 }
 
+/* V-15 */
 TEST_INSIDE(strands_of_a_fibre_compute_in_floating_point_across_switches)
 {
     STRAND_SCOPE(scope);
@@ -167,6 +172,7 @@ static void *take_turns(void *turn)
     return NULL;
 }
 
+/* V-21, contract 3.3 */
 TEST_INSIDE(all_strands_of_a_fibre_get_on_and_so_do_others)
 {
     STRAND_SCOPE(scope);
@@ -197,6 +203,7 @@ static void *await_turn(void *number)
 }
 
 /* Under a seed the seed chooses. */
+/* contract 3.3 */
 TEST_REAL_INSIDE(strands_of_a_fibre_are_served_in_the_order_in_which_they_were_woken)
 {
     STRAND_SCOPE(scope);
@@ -265,6 +272,7 @@ static void *open_another(void *arg)
     return arg;
 }
 
+/* contract 3.3 */
 TEST_INSIDE(a_strand_on_a_fibre_opens_another)
 {
     STRAND_SCOPE(scope);
@@ -319,6 +327,7 @@ TEST_INSIDE(leaving_with_live_strands_on_a_fibre_is_an_error_as_ever)
 }
 
 /* The stack stays for them. */
+/* contract 3.3 */
 TEST_INSIDE(strands_may_outlive_the_scope_that_their_fibre_was_opened_in)
 {
     strand late[3], early;
@@ -360,6 +369,7 @@ TEST_RACE(a_fibre_may_be_closed_while_its_last_strand_ends)
 
 /* ---- groups ---------------------------------------------------------------------------------------------- */
 
+/* contract 3.3 */
 TEST_INSIDE(a_group_spreads_its_strands_evenly)
 {
     enum { FIBRES = 4, EACH = 5 };
@@ -376,6 +386,7 @@ TEST_INSIDE(a_group_spreads_its_strands_evenly)
     strand_scope_join(scope);
 }
 
+/* contract 3.3 */
 TEST_INSIDE(a_group_gives_new_strands_to_those_fibres_that_have_fewer)
 {
     static struct test_child children[8];
@@ -455,6 +466,7 @@ TEST_INSIDE(a_large_group_that_has_become_uneven_is_evened_out)
 
 /* ---- figures --------------------------------------------------------------------------------------------- */
 
+/* V-13 */
 TEST_INSIDE(a_fibre_with_more_than_one_strand_is_overloaded)
 {
     static struct test_child first, second;
@@ -481,6 +493,7 @@ static void *ask_for_me(void *arg)
     return arg;
 }
 
+/* V-12 */
 TEST_INSIDE(the_active_strand_is_the_one_that_runs)
 {
     STRAND_SCOPE(scope);
@@ -585,6 +598,7 @@ static void *yield_often(void *arg)
 }
 
 /* Unless all are copied wherever they suspend. */
+/* V-15, contract 3.3 */
 TEST_INSIDE(a_strand_that_is_resumed_next_after_itself_copies_nothing)
 {
     if (getenv("STRAND_STACKS"))
@@ -603,6 +617,7 @@ TEST_INSIDE(a_strand_that_is_resumed_next_after_itself_copies_nothing)
 }
 TEST_OWN_STACKS(a_strand_that_is_resumed_next_after_itself_copies_nothing, "every suspension copies");
 
+/* V-12, V-16 */
 TEST_INSIDE(strands_in_turn_are_copied_and_nothing_is_left_of_that)
 {
     STRAND_SCOPE(scope);
@@ -655,6 +670,7 @@ static NOINLINE void *touch_much(void *arg)
     return arg;
 }
 
+/* V-16, V-17 */
 TEST_INSIDE(any_one_of_many_shallow_strands_may_go_deep)
 {
     int many = (int)test_scale(300) + 5;
@@ -678,6 +694,7 @@ static void *wait_shallow(void *arg)
     return arg;
 }
 
+/* V-16, V-17 */
 TEST_REAL_INSIDE(a_hundred_thousand_strands_wait_on_eight_fibres_while_some_go_deep)
 {
     enum { FIBRES = 8 };
@@ -737,6 +754,7 @@ TEST_REAL_INSIDE(strands_whose_depth_varies_need_no_new_memory_at_each_switch)
         CHECK(after.ru_minflt - before.ru_minflt < TURNS * MANY / 2);
 }
 
+/* V-16 */
 TEST_REAL_INSIDE(trimming_gives_back_what_a_deep_strand_has_used)
 {
     STRAND_SCOPE(scope);
@@ -827,6 +845,7 @@ static void *use_much_and_trim(void *arg)
     return arg;
 }
 
+/* contract 3.4 */
 TEST_REAL_INSIDE(a_strand_has_the_fibre_trimmed_that_it_runs_on)
 {
     STRAND_SCOPE(scope);
@@ -843,6 +862,7 @@ static void *trim_it_often(void *arg)
     return arg;
 }
 
+/* contract 3.4 */
 TEST_RACE(a_fibre_may_be_trimmed_at_any_time)
 {
     STRAND_SCOPE(scope);
@@ -1096,6 +1116,7 @@ static void *hand_over_copies(void *arg)
     return arg;
 }
 
+/* V-18 */
 TEST_INSIDE(arguments_that_are_copied_may_come_from_a_shared_stack)
 {
     STRAND_SCOPE(scope);

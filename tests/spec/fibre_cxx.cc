@@ -66,6 +66,7 @@ void *throw_and_catch(void *arg)
     return arg;
 }
 
+/* V-15 */
 TEST_INSIDE(strands_of_a_fibre_throw_and_catch_in_cxx_across_suspensions)
 {
     STRAND_SCOPE(scope);

@@ -78,6 +78,7 @@ static size_t resident(uintptr_t low, size_t bytes)
     return there;
 }
 
+/* V-16, contract 3.4 */
 TEST_INSIDE(a_fibre_that_nobody_runs_on_gives_back_what_a_deep_strand_has_used)
 {
     STRAND_SCOPE(scope);
@@ -103,6 +104,7 @@ static NOINLINE void *touch_much_and_keep_the_thread(void *arg)
     return arg;
 }
 
+/* contract 3.4 */
 TEST_REAL_RACE(a_fibre_that_was_in_use_without_a_pause_is_trimmed_when_it_rests)
 {
     STRAND_SCOPE(scope);
@@ -142,6 +144,7 @@ static void *use_it_all_the_time(void *arg)
     return arg;
 }
 
+/* contract 3.4 */
 TEST_REAL(a_fibre_that_is_run_on_every_now_and_then_keeps_its_memory)
 {
     play(use_it_all_the_time);
@@ -163,6 +166,7 @@ static void *use_it_and_sleep(void *arg)
 }
 
 /* A thread that woke up every second would take ten million steps. */
+/* contract 3.4 */
 TEST_REAL(who_sleeps_for_hours_after_having_used_a_fibre_is_woken_up_a_few_times)
 {
     play(use_it_and_sleep);
@@ -188,6 +192,7 @@ static void *use_many(void *arg)
     return arg;
 }
 
+/* contract 3.4 */
 TEST_REAL(all_fibres_of_a_large_group_give_their_memory_back)
 {
     play(use_many);
@@ -195,6 +200,7 @@ TEST_REAL(all_fibres_of_a_large_group_give_their_memory_back)
 
 /* ---- saved stacks ---------------------------------------------------------------------------------------------- */
 
+/* contract 3.4 */
 TEST_REAL_INSIDE(the_memory_of_images_that_nobody_needs_goes_back_to_the_system)
 {
     STRAND_SCOPE(scope);

@@ -2,6 +2,7 @@
  * Waiting on a shared fibre: what a strand waits for comes exactly while its frames are copied out and another strand
  * runs on its stack. Each kind of wait meets each kind of end: what it waits for, a cancel, a deadline, a failed child.
  */
+/* V-18 */
 #define SUITE fibre_wait
 #include "test.h"
 
@@ -994,6 +995,7 @@ static void cancel_waiter(void)
     strand_cancel(s.waiter, "because");
 }
 
+/* V-18 */
 TEST_INSIDE(a_cancel_ends_the_wait_of_who_is_copied_out_whatever_it_waits_for)
 {
     with_each_kind(wait_until_cancelled, cancel_waiter, true);
@@ -1017,6 +1019,7 @@ static void wait_until_timed_out(void)
         s.kind->after();
 }
 
+/* V-18 */
 TEST_INSIDE(a_deadline_ends_the_wait_of_who_is_copied_out_whatever_it_waits_for)
 {
     with_each_kind(wait_until_timed_out, nothing, true);
@@ -1056,6 +1059,7 @@ static void let_it_fail(void)
     fail_now = 1;
 }
 
+/* V-18 */
 TEST_INSIDE(a_failed_child_ends_the_wait_of_who_is_copied_out_whatever_it_waits_for)
 {
     with_each_kind(wait_until_a_child_fails, let_it_fail, true);
@@ -1076,6 +1080,7 @@ static void cancel_and_act(void)
     s.kind->act();
 }
 
+/* V-18 */
 TEST_INSIDE(in_a_shield_who_is_copied_out_waits_on_whatever_it_waits_for)
 {
     with_each_kind(wait_in_a_shield, cancel_and_act, false);

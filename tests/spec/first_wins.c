@@ -9,6 +9,7 @@ static void drop_result(void *result)
     test_log("dropped-%d", (int)(intptr_t)result);
 }
 
+/* contract 4.35 */
 TEST_INSIDE(the_first_value_is_returned_and_its_child_named)
 {
     struct test_child blocked[3] = {{0}};
@@ -22,6 +23,7 @@ TEST_INSIDE(the_first_value_is_returned_and_its_child_named)
     CHECK_EQ(strand_id(winner), strand_id(quick));
 }
 
+/* contract 4.35 */
 TEST_INSIDE(the_others_are_cancelled_waited_for_and_consumed)
 {
     struct test_child blocked[3] = {{0}};
@@ -56,6 +58,7 @@ TEST_INSIDE(the_others_are_cancelled_as_soon_as_one_returns)
     CHECK_EQ(strand_id(winner), strand_id(quick));
 }
 
+/* contract 4.35 */
 TEST_INSIDE(failures_are_passed_over_as_long_as_one_child_may_win)
 {
     struct test_child waiting = {0};
@@ -72,6 +75,7 @@ static void *take_first(void *scope)
     return strand_scope_join_first(*(strand_scope *)scope, NULL);
 }
 
+/* contract 4.35 */
 TEST_INSIDE(if_all_fail_the_first_failure_is_thrown_with_the_others_suppressed)
 {
     strand failed[3];
@@ -154,6 +158,7 @@ static void *first_until_interrupted(void *arg)
     return strand_scope_join_first(s, NULL);
 }
 
+/* contract 5.2 */
 TEST_INSIDE(taking_the_first_is_interruptible_and_loses_nobody)
 {
     struct test_child child = {0};

@@ -53,6 +53,7 @@ static void lives(const char *name, int status)
 
 /* ---- the parent's run ----------------------------------------------------------------------- */
 
+/* contract 9.7 */
 TEST_PROGRAM(in_the_child_of_a_strand_every_function_of_its_run_says_that_it_has_stayed_in_the_parent)
 {
     dies("root:yield", "strand_yield");
@@ -121,6 +122,7 @@ TEST_PROGRAM(what_any_thread_may_call_tells_the_child_that_nothing_is_there)
 
 /* ---- what the child can do ------------------------------------------------------------------ */
 
+/* contract 9.7 */
 TEST_PROGRAM(the_child_ends_and_executes_as_if_there_had_been_no_run)
 {
     lives("root:_exit", 4);
@@ -141,6 +143,7 @@ TEST_PROGRAM(in_the_child_signals_do_what_they_did_before_the_run)
     lives("seed_root:signals", 0);
 }
 
+/* contract 9.7 */
 TEST_PROGRAM(strand_run_works_in_the_child_wherever_that_comes_from)
 {
     static const char *const from[] = {"root",  "child", "guest",     "offload", "plain",
@@ -163,6 +166,7 @@ TEST_PROGRAM(a_run_of_the_child_has_whatever_options_it_is_given)
         }
 }
 
+/* contract 9.7 */
 TEST_PROGRAM(a_handle_of_the_parents_run_is_one_of_another_run_to_the_childs)
 {
     fork_case("root:run_handle");

@@ -37,6 +37,7 @@ TEST_INSIDE(nothing_under_way_is_not_waited_for)
     strand_group_wait(&mine);
 }
 
+/* contract 5.6 */
 TEST_INSIDE(all_who_wait_go_on_when_the_last_is_done)
 {
     STRAND_SCOPE(s);
@@ -117,6 +118,7 @@ static void *add_and_done(void *group)
     return NULL;
 }
 
+/* contract 4.22 */
 TEST_INSIDE(counting_is_not_interrupted_and_waiting_is)
 {
     strand_group mine = {{0}};
@@ -150,6 +152,7 @@ static void *wait_for_latch(void *latch)
     return NULL;
 }
 
+/* contract 5.6 */
 TEST_INSIDE(a_latch_opens_at_zero_and_stays_open)
 {
     strand_latch latch = STRAND_LATCH_INIT(3);
@@ -191,6 +194,7 @@ TEST_INSIDE(a_select_waits_for_a_group_or_a_latch)
 
 /* ---- misuse ---------------------------------------------------------------------------------------------- */
 
+/* contract 4.69 */
 TEST_PROGRAM(counting_below_zero_is_misuse)
 {
     static struct test_output o;

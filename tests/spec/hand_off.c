@@ -41,6 +41,7 @@ static strand hand_off_to(strand_scope to, strand_fn *fn, void *arg)
 
 /* ---- what it does ---------------------------------------------------------------------------- */
 
+/* V-35, contract 4.54 */
 TEST_INSIDE(a_child_that_was_handed_off_outlives_the_scope_that_it_was_spawned_in)
 {
     struct test_child child = {0};
@@ -54,6 +55,7 @@ TEST_INSIDE(a_child_that_was_handed_off_outlives_the_scope_that_it_was_spawned_i
     CHECK_PTR(strand_join(handed), &child);
 }
 
+/* contract 4.54 */
 TEST_INSIDE(the_owner_of_the_new_scope_joins)
 {
     STRAND_SCOPE_OPEN(s);
@@ -103,6 +105,7 @@ TEST_INSIDE(a_child_that_has_ended_can_be_handed_off_with_its_result)
     CHECK_PTR(strand_join(handing.child), TEST_PTR(8));
 }
 
+/* contract 1.6 */
 TEST_INSIDE(a_child_that_was_handed_off_is_live_in_its_new_scope)
 {
     struct test_child child = {0};
@@ -118,6 +121,7 @@ TEST_INSIDE(a_child_that_was_handed_off_is_live_in_its_new_scope)
     CHECK_LOG("live");
 }
 
+/* contract 4.54 */
 TEST_INSIDE(the_failure_of_a_child_that_was_handed_off_goes_to_the_owner_of_the_new_scope)
 {
     STRAND_TRY {
@@ -224,6 +228,7 @@ static void *hand_off_while_cancelled(void *arg)
 }
 
 /* Otherwise a cancelled owner could not save what others still need. */
+/* contract 4.22 */
 TEST_INSIDE(handing_off_is_never_interrupted)
 {
     struct test_child child = {0};
@@ -236,6 +241,7 @@ TEST_INSIDE(handing_off_is_never_interrupted)
 
 /* ---- refusals -------------------------------------------------------------------------------- */
 
+/* contract 4.55 */
 TEST_INSIDE(a_hand_off_to_a_plain_scope_is_refused_and_leaves_the_old_anchor)
 {
     STRAND_SCOPE(outer);
@@ -253,6 +259,7 @@ static strand_scope stale_scope(void)
     return s;
 }
 
+/* contract 4.3, 4.55 */
 TEST_INSIDE(a_hand_off_to_a_stale_scope_is_refused_and_leaves_the_old_anchor)
 {
     strand_scope stale = stale_scope();
@@ -263,6 +270,7 @@ TEST_INSIDE(a_hand_off_to_a_stale_scope_is_refused_and_leaves_the_old_anchor)
     CHECK_PTR(strand_join(child), TEST_PTR(4));
 }
 
+/* contract 4.65 */
 TEST_INSIDE(a_hand_off_to_no_scope_is_refused)
 {
     STRAND_SCOPE(s);
@@ -279,6 +287,7 @@ static void *leave_after_refusal(void *child)
     return NULL;
 }
 
+/* contract 4.55 */
 TEST_INSIDE(a_child_whose_hand_off_was_refused_is_live_in_its_old_scope)
 {
     struct test_child child = {0};
@@ -358,6 +367,7 @@ static void *give_or_keep(void *arg)
 }
 
 /* Each child is taken by the one scope or stays in the other: none is lost between them, and none is in both. */
+/* contract 4.54 */
 TEST_RACE(a_hand_off_races_with_the_leaving_of_the_new_scope)
 {
     for (long i = 0; i < test_scale(1000); i++) {

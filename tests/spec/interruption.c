@@ -73,6 +73,7 @@ static void *operate_on_time(void *arg)
     return arg;
 }
 
+/* V-30, contract 1.7, 4.18 */
 TEST_INSIDE(a_cancelled_strand_is_cut_at_yields_checkpoints_and_sleeps_of_any_length)
 {
     test_run_cancelled(operate_on_time, NULL);
@@ -112,6 +113,7 @@ static void *operate_on_an_ended_child(void *arg)
     return arg;
 }
 
+/* V-30, contract 4.18 */
 TEST_INSIDE(a_cancelled_strand_is_cut_at_a_join_that_could_return_at_once_and_nothing_is_lost)
 {
     test_run_cancelled(operate_on_an_ended_child, &started);
@@ -143,6 +145,7 @@ static void *operate_on_policies(void *arg)
     return arg;
 }
 
+/* V-30, contract 1.7, 5.2 */
 TEST_INSIDE(a_cancelled_strand_is_cut_at_waiting_for_any_child)
 {
     test_run_cancelled(operate_on_policies, NULL);
@@ -161,6 +164,7 @@ static void *operate_on_offload(void *arg)
     return arg;
 }
 
+/* V-30, contract 1.7 */
 TEST_INSIDE(a_cancelled_strand_is_cut_at_an_offload)
 {
     test_run_cancelled(operate_on_offload, NULL);
@@ -181,6 +185,7 @@ static void *use_what_does_not_block(void *arg)
     return arg;
 }
 
+/* contract 4.21 */
 TEST_INSIDE(what_does_not_block_is_never_interrupted)
 {
     test_run_cancelled(use_what_does_not_block, NULL);
@@ -196,6 +201,7 @@ static void *hand_off_when_cancelled(void *open)
     return open;
 }
 
+/* contract 4.22 */
 TEST_INSIDE(giving_back_is_never_interrupted)
 {
     STRAND_SCOPE_OPEN(open);
@@ -224,6 +230,7 @@ static void *leave_scopes_when_cancelled(void *arg)
     return arg;
 }
 
+/* contract 4.36 */
 TEST_INSIDE(an_interrupted_owner_waits_for_all_its_children)
 {
     _Atomic int ended = 0;
@@ -251,6 +258,7 @@ static void *cancel_a_computation(void *arg)
     return arg;
 }
 
+/* V-37, contract 4.70 */
 TEST_REAL(code_that_does_nothing_interruptible_is_not_stopped)
 {
     strand_options options = test_options();
@@ -270,6 +278,7 @@ static void *try_again_and_again(void *arg)
     return arg;
 }
 
+/* V-31, contract 4.18 */
 TEST_INSIDE(catching_an_interruption_does_not_end_it)
 {
     test_run_cancelled(try_again_and_again, NULL);
@@ -290,6 +299,7 @@ static void *retry_all_errors(void *arg)
     return arg;
 }
 
+/* V-31, contract 4.24 */
 TEST_INSIDE(catching_all_errors_lets_an_interruption_pass)
 {
     STRAND_SCOPE(scope);
@@ -307,6 +317,7 @@ TEST_INSIDE(catching_all_errors_lets_an_interruption_pass)
     CHECK_LOG("cancelled");
 }
 
+/* V-30, contract 4.18 */
 TEST_INSIDE(an_operation_that_is_blocked_already_is_interrupted_too)
 {
     STRAND_SCOPE(scope);
@@ -351,6 +362,7 @@ static void *log_who_and_why(void *arg)
     return arg;
 }
 
+/* Q-08, contract 4.14 */
 TEST_INSIDE(an_interruption_says_who_asked_and_why)
 {
     test_run_cancelled(log_who_and_why, NULL);
@@ -369,6 +381,7 @@ static void *count_why(void *length)
     return length;
 }
 
+/* contract 4.14 */
 TEST_INSIDE(the_reason_of_a_cancel_is_copied_up_to_128_bytes)
 {
     char why[201] = "";
@@ -392,6 +405,7 @@ TEST_INSIDE(a_cancel_without_a_reason_gives_an_empty_one)
     CHECK_EQ(length, 0);
 }
 
+/* contract 4.14 */
 TEST_INSIDE(the_first_of_two_cancels_is_the_one_that_is_told)
 {
     STRAND_SCOPE(scope);
@@ -421,6 +435,7 @@ static void *time_out_when_cancelled(void *arg)
     return arg;
 }
 
+/* contract 4.19 */
 TEST_INSIDE(a_cancel_counts_before_a_deadline)
 {
     test_run_cancelled(time_out_when_cancelled, NULL);
@@ -449,6 +464,7 @@ static void *fail_when_cancelled(void *arg)
     return arg;
 }
 
+/* contract 4.19 */
 TEST_INSIDE(a_cancel_counts_before_a_failed_child_whose_exception_is_suppressed_in_it)
 {
     test_run_cancelled(fail_when_cancelled, NULL);
@@ -466,6 +482,7 @@ static void fail_in_a_scope(void)
     strand_checkpoint();
 }
 
+/* contract 4.19 */
 TEST_INSIDE(a_deadline_around_a_scope_counts_before_a_failed_child)
 {
     STRAND_TRY {
@@ -500,6 +517,7 @@ static void time_out_in_a_scope(void)
     STRAND_END
 }
 
+/* contract 4.19 */
 TEST_INSIDE(a_failed_child_counts_before_a_deadline_inside_its_scope)
 {
     STRAND_TRY {

@@ -7,6 +7,7 @@
 
 /* ---- values ---------------------------------------------------------------------------------- */
 
+/* V-25, contract 4.6 */
 TEST_INSIDE(joining_waits_for_the_end_of_the_child)
 {
     struct test_child child = {.release = 1};
@@ -15,6 +16,7 @@ TEST_INSIDE(joining_waits_for_the_end_of_the_child)
     CHECK_EQ(child.ended, 1);
 }
 
+/* contract 4.6 */
 TEST_INSIDE(a_child_that_has_ended_can_still_be_joined)
 {
     STRAND_SCOPE(s);
@@ -113,6 +115,7 @@ static void *keep_and_throw(void *kept)
     return NULL;
 }
 
+/* V-27, contract 4.6 */
 TEST_INSIDE(joining_a_child_that_ended_by_an_exception_throws_that_very_exception)
 {
     strand_exception *kept = NULL;
@@ -132,6 +135,7 @@ static void *throw_payload(void *payload)
     strand_throw_with(&TEST_ERROR, &info, "loaded");
 }
 
+/* V-27 */
 TEST_INSIDE(code_and_payload_of_an_exception_cross_the_join)
 {
     int payload = 0;
@@ -152,6 +156,7 @@ static void *spawn_and_join_below(void *depth)
     return strand_join(strand_spawn(s, spawn_and_join_below, TEST_PTR((intptr_t)depth - 1)));
 }
 
+/* V-27 */
 TEST_INSIDE(an_exception_crosses_ten_joins)
 {
     strand_exception *e = strand_try(spawn_and_join_below, TEST_PTR(10), NULL);
@@ -176,6 +181,7 @@ TEST_INSIDE(an_exception_that_was_joined_is_dealt_with)
 
 /* ---- cancelled children ---------------------------------------------------------------------- */
 
+/* contract 4.8 */
 TEST_INSIDE(joining_a_child_that_was_cancelled_and_interrupted_throws_child_cancelled)
 {
     struct test_child blocked = {0};
@@ -191,6 +197,7 @@ TEST_INSIDE(joining_a_child_that_was_cancelled_and_interrupted_throws_child_canc
 }
 
 /* Who catches all errors catches it; who looks for an interruption of its own does not. */
+/* contract 4.8 */
 TEST_INSIDE(child_cancelled_is_an_error_and_no_interruption)
 {
     struct test_child blocked = {0};
@@ -220,6 +227,7 @@ static void *join_cancelled_grandchild(void *blocked)
 }
 
 /* The middle one was not cancelled: it has ended by an error, and that is what its joiner gets. */
+/* contract 4.8 */
 TEST_INSIDE(an_interruption_never_crosses_strands)
 {
     struct test_child blocked = {0};
@@ -243,6 +251,7 @@ static void *return_from_interruption(void *child)
     return TEST_PTR(8);
 }
 
+/* contract 4.9 */
 TEST_INSIDE(joining_a_child_that_was_cancelled_and_still_returned_a_value_returns_it)
 {
     struct test_child blocked = {0};
@@ -264,6 +273,7 @@ static void *throw_from_interruption(void *child)
     return NULL;
 }
 
+/* contract 4.9 */
 TEST_INSIDE(joining_a_child_that_was_cancelled_and_ended_by_an_error_throws_the_error)
 {
     struct test_child blocked = {0};
@@ -297,6 +307,7 @@ static void *join_until_interrupted(void *children)
     return strand_join(child);
 }
 
+/* contract 4.20, 5.4 */
 TEST_INSIDE(an_interrupted_join_takes_nothing)
 {
     struct test_child children[2] = {{0}};
@@ -348,6 +359,7 @@ static void *join_twice_if_interrupted(void *times)
 }
 
 /* Either the join took the value or it was interrupted: otherwise the second join is misuse, or finds nothing. */
+/* contract 4.20, 5.1 */
 TEST_RACE(an_interruption_of_the_joiner_races_with_the_end_of_the_child)
 {
     STRAND_SCOPE(s);

@@ -10,6 +10,7 @@
 
 /* ---- one limit -------------------------------------------------------------------------------------- */
 
+/* */
 TEST_INSIDE(a_limit_gives_out_so_many_permits)
 {
     strand_limit limit;
@@ -30,6 +31,7 @@ static void *throw_with_a_permit(void *limit)
     return test_throw(NULL);
 }
 
+/* */
 TEST_INSIDE(a_permit_can_be_bound_to_a_block_and_goes_back_however_that_is_left)
 {
     strand_limit limit;
@@ -99,6 +101,7 @@ TEST_INSIDE(without_limits_nothing_is_taken)
     STRAND_WITHIN_LIMITS;
 }
 
+/* contract 5.7 */
 TEST_INSIDE(a_request_takes_a_permit_of_each_limit_of_the_stack)
 {
     strand_limit process, user;
@@ -142,6 +145,7 @@ TEST_INSIDE(trying_takes_a_permit_of_each_limit_or_none)
     CHECK_EQ(strand_limit_in_flight(&a) + strand_limit_in_flight(&b), 0);
 }
 
+/* */
 TEST_INSIDE(a_limit_that_is_bound_twice_counts_once)
 {
     strand_limit limit;
@@ -152,6 +156,7 @@ TEST_INSIDE(a_limit_that_is_bound_twice_counts_once)
     CHECK_EQ(strand_limit_in_flight(&limit), 1);
 }
 
+/* */
 TEST_INSIDE(many_limits_can_be_bound)
 {
     enum { MANY = 20 };
@@ -219,6 +224,7 @@ static void *make_requests(void *arg)
     return NULL;
 }
 
+/* contract 5.7 */
 TEST_RACE(children_inherit_the_limits_of_their_spawner)
 {
     strand_limit limit;
@@ -241,6 +247,7 @@ static void *bind_and_request(void *arg)
     return make_requests(crowd);
 }
 
+/* */
 TEST_RACE(limits_bound_in_opposite_orders_do_not_deadlock)
 {
     for (long round = 0; round < test_scale(50); round++) {
@@ -265,6 +272,7 @@ static void *request_once(void *arg)
     return arg;
 }
 
+/* */
 TEST_INSIDE(an_interruption_in_the_middle_gives_back_what_was_taken)
 {
     strand_limit a, b, c;
@@ -296,6 +304,7 @@ static void *request_and_throw(void *arg)
     return test_throw(arg);
 }
 
+/* */
 TEST_INSIDE(an_exception_that_leaves_the_block_gives_all_back)
 {
     strand_limit a, b;
@@ -323,6 +332,7 @@ static void *request_under_deadline(void *crowd)
     return NULL;
 }
 
+/* */
 TEST_RACE(deadlines_in_the_middle_of_requests_lose_no_permits)
 {
     for (long round = 0; round < test_scale(20); round++) {
@@ -403,6 +413,7 @@ static void *limit_the_requests_of_tasks(void *arg)
     return arg;
 }
 
+/* */
 TEST(a_limit_holds_where_tasks_with_a_permit_each_have_several_requests_at_a_time)
 {
     strand_options options = test_options();
@@ -474,6 +485,7 @@ static void *count_up(void *client)
 STRAND_DELEGATE(kv, KV_OPERATIONS)
 STRAND_DELEGATE_LIMITED(kv, KV_OPERATIONS)
 
+/* */
 TEST_INSIDE(a_wrapper_delegates_what_it_does_not_override)
 {
     struct store store = {.base = {&store_ops, "store"}};
@@ -485,6 +497,7 @@ TEST_INSIDE(a_wrapper_delegates_what_it_does_not_override)
     CHECK_EQ(store.flushed, 2);
 }
 
+/* */
 TEST_INSIDE(a_wrapper_starts_with_the_fields_of_the_wrapped_one)
 {
     struct store store = {.base = {&store_ops, "store"}};
@@ -501,6 +514,7 @@ static int put_tenfold(struct kv *self, int key, int value)
     return inner->ops->put(inner, key, 10 * value);
 }
 
+/* */
 TEST_INSIDE(an_operation_that_is_overridden_reaches_the_wrapped_one_and_the_others_do_not_notice)
 {
     struct store store = {.base = {&store_ops, "store"}};
@@ -541,6 +555,7 @@ static void *limit_a_client(void *arg)
     return arg;
 }
 
+/* */
 TEST(a_limited_wrapper_runs_each_operation_within_the_limits_that_hold_where_it_is_called)
 {
     strand_options options = test_options();
@@ -557,6 +572,7 @@ static void *use_the_client(void *arg)
     return count_up(strand_local(&CLIENT));
 }
 
+/* */
 TEST_INSIDE(a_wrapped_client_can_be_put_into_the_context)
 {
     struct store store = {.base = {&store_ops, "store"}};

@@ -52,6 +52,7 @@ static void let_it_start(strand_scope scope, strand child, struct test_child *st
     test_yield_until(&state->started, 1);
 }
 
+/* V-36 */
 TEST_INSIDE(a_blocked_child_that_was_neither_joined_nor_cancelled_is_live)
 {
     check_live(test_child_blocks, let_it_start);
@@ -69,6 +70,7 @@ static void let_it_end(strand_scope scope, strand child, struct test_child *stat
 }
 
 /* Otherwise a program would be right or wrong by chance. */
+/* V-29, contract 4.38 */
 TEST_INSIDE(a_child_that_happens_to_have_ended_is_live_all_the_same)
 {
     check_live(test_return, let_it_end);
@@ -87,6 +89,7 @@ static void have_it_cancelled(strand_scope scope, strand child, struct test_chil
     strand_wait(child);
 }
 
+/* contract 1.6, 4.39 */
 TEST_INSIDE(a_child_that_somebody_else_cancelled_is_live)
 {
     check_live(test_child_blocks, have_it_cancelled);
@@ -105,6 +108,7 @@ static void have_the_scope_cancelled(strand_scope scope, strand child, struct te
     strand_wait(child);
 }
 
+/* contract 4.39 */
 TEST_INSIDE(the_children_of_an_open_scope_that_somebody_else_cancelled_are_live)
 {
     check_live(test_child_blocks, have_the_scope_cancelled);
@@ -117,6 +121,7 @@ static void *cancel_itself(void *unused)
     return unused;
 }
 
+/* contract 4.39 */
 TEST_INSIDE(a_child_that_cancelled_itself_is_live)
 {
     check_live(cancel_itself, let_it_end);
@@ -141,6 +146,7 @@ static void *leave_after_policy(void *unused)
 }
 
 /* Its failure was dealt with by the join, so it is not the failure that is thrown. */
+/* contract 4.39 */
 TEST_INSIDE(a_child_that_a_policy_cancelled_is_live)
 {
     strand_exception *e = strand_try(leave_after_policy, NULL, NULL);
@@ -187,6 +193,7 @@ static void join_it(strand_scope scope, strand child, struct test_child *state)
     strand_join(child);
 }
 
+/* contract 1.6 */
 TEST_INSIDE(a_joined_child_is_not_live)
 {
     check_silent(test_return, join_it);
@@ -210,6 +217,7 @@ static void cancel_it(strand_scope scope, strand child, struct test_child *state
     strand_cancel(child, NULL);
 }
 
+/* contract 1.6, 4.39 */
 TEST_INSIDE(a_child_that_its_owner_cancelled_is_not_live)
 {
     check_silent(test_child_blocks, cancel_it);
@@ -234,6 +242,7 @@ static void cancel_after_its_end(strand_scope scope, strand child, struct test_c
 }
 
 /* The owner has said that it wants no more of it; whether the child was quicker must not matter. */
+/* contract 4.38 */
 TEST_INSIDE(a_child_that_its_owner_cancelled_after_its_end_is_not_live)
 {
     check_silent(test_return, cancel_after_its_end);
@@ -246,6 +255,7 @@ static void cancel_the_scope(strand_scope scope, strand child, struct test_child
     strand_scope_cancel(scope, NULL);
 }
 
+/* contract 4.39 */
 TEST_INSIDE(children_of_a_scope_that_its_owner_cancelled_are_not_live)
 {
     check_silent(test_child_blocks, cancel_the_scope);
@@ -284,6 +294,7 @@ static void *leave_blocked_child(void *child)
     return NULL;
 }
 
+/* V-29, contract 4.37 */
 TEST_INSIDE(live_strands_is_thrown_when_all_have_ended)
 {
     struct test_child child = {0};
@@ -333,6 +344,7 @@ static void *throw_over_child(void *child)
     return NULL;
 }
 
+/* V-29, contract 4.37 */
 TEST_INSIDE(an_exception_that_leaves_the_scope_is_not_replaced_by_live_strands)
 {
     struct test_child child = {0};
@@ -424,6 +436,7 @@ static void *leave_while_it_ends(void *i)
     return NULL;
 }
 
+/* contract 4.38 */
 TEST_RACE(leaving_that_races_with_the_end_of_the_child_always_throws_live_strands)
 {
     for (long i = 0; i < test_scale(3000); i++) {
@@ -443,6 +456,7 @@ static void *cancel_while_it_ends(void *i)
     return NULL;
 }
 
+/* contract 4.38 */
 TEST_RACE(a_cancel_that_races_with_the_end_of_the_child_never_leaves_it_live)
 {
     for (long i = 0; i < test_scale(3000); i++)

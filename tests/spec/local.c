@@ -154,6 +154,7 @@ static void *read_user(void *unused)
     return strand_local(&USER);
 }
 
+/* contract 5.7 */
 TEST_INSIDE(a_child_inherits_the_value)
 {
     STRAND_SCOPE(s);
@@ -161,6 +162,7 @@ TEST_INSIDE(a_child_inherits_the_value)
     CHECK_PTR(strand_join(strand_spawn(s, read_user, NULL)), TEST_PTR(1));
 }
 
+/* contract 5.7 */
 TEST_INSIDE(a_child_inherits_what_counts_at_the_time_of_its_spawn)
 {
     strand early, inner, late;
@@ -229,6 +231,7 @@ static void *read_in_grandchild(void *depth)
     return strand_join(strand_spawn(s, read_in_grandchild, TEST_PTR((intptr_t)depth - 1)));
 }
 
+/* contract 5.7 */
 TEST_INSIDE(a_value_is_inherited_through_generations)
 {
     STRAND_LOCAL(&USER, TEST_PTR(7));
@@ -249,6 +252,7 @@ static void *bind_and_spawn_into(void *arg)
 }
 
 /* Cancellation comes from the scope, the inherited context from the spawner. */
+/* contract 4.4 */
 TEST_INSIDE(a_strand_in_an_open_scope_inherits_from_its_spawner_and_not_from_the_owner)
 {
     STRAND_SCOPE_OPEN(s);
@@ -268,6 +272,7 @@ static void *bind_and_hand_off(void *arg)
     return NULL;
 }
 
+/* contract 4.4 */
 TEST_INSIDE(a_hand_off_does_not_change_what_a_strand_has_inherited)
 {
     STRAND_SCOPE_OPEN(s);
@@ -287,6 +292,7 @@ static void *check_own_value(void *n)
 }
 
 /* Values that were kept per thread would be mixed up by the switches. */
+/* contract 3.6 */
 TEST_RACE(each_strand_has_its_own_value_on_whatever_thread_it_runs)
 {
     for (long round = 0; round < test_scale(50); round++) {
@@ -318,6 +324,7 @@ static void *bind_for_children(void *n)
 }
 
 /* The spawner leaves its blocks while children, on other threads, still read what was bound there. */
+/* contract 5.7 */
 TEST_RACE(reading_an_inherited_value_races_with_the_spawners_leaving_of_the_block)
 {
     for (long round = 0; round < test_scale(100); round++) {

@@ -62,6 +62,7 @@ static void *square_and_join_each(void *arg)
     return arg;
 }
 
+/* V-39, contract 8.1 */
 TEST(a_child_sees_what_was_done_before_its_spawn_and_its_joiner_sees_what_it_did)
 {
     run_on_four(square_and_join_each, NULL);
@@ -83,6 +84,7 @@ static void *square_and_join_all(void *arg)
     return arg;
 }
 
+/* V-39, contract 8.1 */
 TEST(the_join_of_a_scope_shows_what_all_its_children_did)
 {
     run_on_four(square_and_join_all, NULL);
@@ -111,6 +113,7 @@ static void *leave_and_write(void *arg)
     return arg;
 }
 
+/* contract 8.1 */
 TEST(after_leaving_a_scope_its_memory_belongs_to_the_owner_again)
 {
     run_on_four(leave_and_write, NULL);
@@ -181,6 +184,7 @@ static void *run_chains(void *arg)
     return arg;
 }
 
+/* contract 8.1 */
 TEST(joins_carry_what_grandchildren_did_to_their_grandparents)
 {
     run_on_four(run_chains, NULL);
@@ -211,6 +215,7 @@ static void *join_failures(void *arg)
     return arg;
 }
 
+/* contract 8.1 */
 TEST(who_gets_an_exception_sees_what_its_thrower_did)
 {
     run_on_four(join_failures, NULL);
@@ -234,6 +239,7 @@ static void *add_in_turn(void *arg)
     return arg;
 }
 
+/* contract 3.6 */
 TEST(a_strand_and_its_children_see_one_variable_whatever_threads_they_wake_on)
 {
     long number = 0;
@@ -364,11 +370,13 @@ static void *hand_over(void *arg)
     return arg;
 }
 
+/* contract 8.2 */
 TEST(what_was_done_before_something_is_let_go_is_seen_by_who_gets_it)
 {
     run_on_four(hand_over, NULL);
 }
 
+/* V-02, contract 8.2 */
 TEST(what_was_done_on_another_pool_is_seen_as_on_ones_own)
 {
     run_on_four(hand_over, &hands);

@@ -33,6 +33,7 @@ static void misuse_of_object(const char *name, const char *function, const char 
 
 /* ---- the report ----------------------------------------------------------------------------- */
 
+/* contract 4.66 */
 TEST_PROGRAM(the_hook_is_told_function_what_and_where_made)
 {
     misuse("join_twice", "strand_join");
@@ -41,6 +42,7 @@ TEST_PROGRAM(the_hook_is_told_function_what_and_where_made)
     CHECK_CONTAINS(o.out, "made=");
 }
 
+/* contract 4.66 */
 TEST_PROGRAM(the_report_says_the_same_as_the_hook)
 {
     misuse("join_twice", "strand_join");
@@ -52,11 +54,13 @@ TEST_PROGRAM(the_report_says_the_same_as_the_hook)
 
 /* ---- handles -------------------------------------------------------------------------------- */
 
+/* contract 4.5, 4.67 */
 TEST_PROGRAM(joining_twice_is_misuse)
 {
     misuse_of_object("join_twice", "strand_join", "spawn_it_here");
 }
 
+/* contract 4.5 */
 TEST_PROGRAM(joining_no_strand_is_misuse)
 {
     misuse("join_nobody", "strand_join");
@@ -92,16 +96,19 @@ TEST_PROGRAM(joining_or_handing_off_a_strand_of_a_service_is_misuse)
     misuse("want_the_first_of_a_service", "STRAND_SCOPE_WITH");
 }
 
+/* contract 4.3, 4.67 */
 TEST_PROGRAM(spawning_into_a_scope_that_was_left_is_misuse)
 {
     misuse("spawn_into_a_stale_scope", "strand_spawn");
 }
 
+/* contract 4.3 */
 TEST_PROGRAM(joining_a_scope_that_was_left_is_misuse)
 {
     misuse("join_a_stale_scope", "strand_scope_join");
 }
 
+/* contract 4.67 */
 TEST_PROGRAM(joining_a_strand_of_a_run_that_has_ended_is_misuse)
 {
     misuse("join_a_strand_of_an_ended_run", "strand_join");
@@ -116,26 +123,31 @@ TEST_PROGRAM(a_handle_of_another_run_is_misuse)
 
 /* ---- ownership ------------------------------------------------------------------------------ */
 
+/* contract 4.2, 4.67 */
 TEST_PROGRAM(spawning_into_the_plain_scope_of_another_strand_is_misuse)
 {
     misuse_of_object("spawn_into_a_foreign_scope", "strand_spawn", "spawn_into_a_foreign_scope");
 }
 
+/* contract 4.67 */
 TEST_PROGRAM(cancelling_the_plain_scope_of_another_strand_is_misuse)
 {
     misuse_of_object("cancel_a_foreign_scope", "strand_scope_cancel", "cancel_a_foreign_scope");
 }
 
+/* contract 4.5 */
 TEST_PROGRAM(joining_the_child_of_another_strand_is_misuse)
 {
     misuse_of_object("join_a_strand_of_another_owner", "strand_join", "spawn_it_here");
 }
 
+/* contract 4.55 */
 TEST_PROGRAM(handing_a_strand_off_to_a_scope_of_its_own_is_misuse)
 {
     misuse_of_object("hand_off_below_itself", "strand_hand_off", "spawn_it_here");
 }
 
+/* contract 4.55 */
 TEST_PROGRAM(of_two_strands_that_are_handed_off_to_scopes_of_each_other_the_second_is_refused_as_misuse)
 {
     misuse_of_object("hand_off_in_a_circle", "strand_hand_off", "spawn_it_here");
@@ -149,12 +161,14 @@ static void hand_off_in_a_circle_at_once(void)
     CHECK(strstr(strstr(o.out, "hook told") + 1, "hook told") == NULL);
 }
 
+/* contract 4.55 */
 TEST_PROGRAM(of_two_strands_that_are_handed_off_at_once_to_scopes_of_each_other_one_is_refused_as_misuse)
 {
     for (long i = 0; i < test_scale(20); i++)
         hand_off_in_a_circle_at_once();
 }
 
+/* contract 4.55 */
 TEST_PROGRAM(of_two_strands_that_are_handed_off_at_once_one_is_refused_as_misuse_under_any_seed)
 {
     for (long seed = 1; seed <= test_scale(20); seed++) {
@@ -170,6 +184,7 @@ TEST_PROGRAM(joining_a_child_that_was_handed_off_to_another_strand_is_misuse)
     misuse_of_object("join_after_hand_off", "strand_join", "spawn_it_here");
 }
 
+/* contract 4.55 */
 TEST_PROGRAM(handing_off_the_child_of_another_strand_is_misuse)
 {
     misuse_of_object("hand_off_a_strand_of_another_owner", "strand_hand_off", "spawn_it_here");
@@ -204,6 +219,7 @@ TEST_PROGRAM(the_end_of_a_thread_is_noticed_before_any_clean_up_and_in_programs_
 
 /* ---- blocking ------------------------------------------------------------------------------- */
 
+/* N-02, N-04, contract 4.68, 5.8 */
 TEST_PROGRAM(blocking_in_a_no_suspend_section_is_misuse_reported_with_both_places)
 {
     misuse("block_in_no_suspend", "strand_sleep");
@@ -211,16 +227,19 @@ TEST_PROGRAM(blocking_in_a_no_suspend_section_is_misuse_reported_with_both_place
     CHECK_CONTAINS(o.err, "misuse.c:");
 }
 
+/* N-04 */
 TEST_PROGRAM(a_yield_in_a_no_suspend_section_is_misuse)
 {
     misuse("yield_in_no_suspend", "strand_yield");
 }
 
+/* N-04, contract 5.8 */
 TEST_PROGRAM(a_join_in_a_no_suspend_section_is_misuse_even_if_it_would_not_wait)
 {
     misuse("join_in_no_suspend", "strand_join");
 }
 
+/* N-04 */
 TEST_PROGRAM(the_end_of_an_inner_no_suspend_section_leaves_the_outer_one)
 {
     misuse("block_after_an_inner_section", "strand_yield");
@@ -237,6 +256,7 @@ static void *block_after_a_section(void *arg)
     return arg;
 }
 
+/* N-02 */
 TEST(after_a_no_suspend_section_blocking_is_allowed_again)
 {
     test_run(block_after_a_section, NULL);
@@ -256,6 +276,7 @@ static void *spawn_in_a_section(void *arg)
     return arg;
 }
 
+/* N-02 */
 TEST(what_does_not_block_is_allowed_in_a_no_suspend_section_and_children_are_free)
 {
     test_run(spawn_in_a_section, NULL);
@@ -278,6 +299,7 @@ static void *yield_after_a_throw(void *arg)
     return arg;
 }
 
+/* contract 5.8 */
 TEST(an_exception_ends_the_no_suspend_sections_that_it_leaves)
 {
     test_run(yield_after_a_throw, NULL);
@@ -289,12 +311,14 @@ TEST_PROGRAM(waiting_for_itself_is_misuse)
     CHECK_CONTAINS(o.err, "is the root strand");
 }
 
+/* contract 4.68 */
 TEST_PROGRAM(a_run_inside_a_strand_without_threads_of_its_own_is_misuse)
 {
     misuse("run_inside_a_strand", "strand_run");
     CHECK_CONTAINS(o.err, "own_threads");
 }
 
+/* contract 4.68 */
 TEST_PROGRAM(a_blocking_call_on_a_plain_thread_is_misuse)
 {
     misuse("yield_on_a_plain_thread", "strand_yield");
@@ -303,6 +327,7 @@ TEST_PROGRAM(a_blocking_call_on_a_plain_thread_is_misuse)
 
 /* ---- throwing, policies, sizes -------------------------------------------------------------- */
 
+/* contract 4.68 */
 TEST_PROGRAM(throwing_on_a_plain_thread_is_misuse)
 {
     misuse("throw_on_a_plain_thread", "strand_throw");
@@ -319,6 +344,7 @@ TEST_PROGRAM(taking_the_first_of_no_children_is_misuse)
     misuse("take_the_first_of_no_children", "strand_scope_join_first");
 }
 
+/* contract 9.14 */
 TEST_PROGRAM(options_without_their_size_are_misuse)
 {
     misuse("run_with_options_of_no_size", "strand_run");
@@ -345,6 +371,7 @@ TEST_PROGRAM(null_where_a_function_a_kind_or_an_exception_is_needed_is_misuse)
     }
 }
 
+/* contract 4.67 */
 TEST_PROGRAM(waiting_for_signals_of_a_block_that_was_left_or_for_those_of_faults_is_misuse)
 {
     misuse("wait_for_signals_of_a_block_that_was_left", "strand_wait_signal");
@@ -358,6 +385,7 @@ TEST_PROGRAM(a_scope_with_unknown_flags_or_with_two_policies_is_misuse)
     misuse("open_a_scope_with_two_policies", "STRAND_SCOPE_WITH");
 }
 
+/* contract 9.14 */
 TEST_PROGRAM(attributes_without_their_size_are_misuse)
 {
     misuse("spawn_with_attributes_of_no_size", "strand_spawn");
@@ -368,6 +396,7 @@ TEST_PROGRAM(attributes_without_their_size_are_misuse)
     CHECK_CONTAINS(o.err, "5000");
 }
 
+/* contract 9.14 */
 TEST_PROGRAM(options_of_a_dump_without_their_size_are_misuse)
 {
     misuse("dump_with_options_of_no_size", "strand_dump");

@@ -32,6 +32,7 @@ static int account_movements(struct account *account)
     return in->movements;
 }
 
+/* N-02 */
 TEST_INSIDE(a_monitor_is_used_through_its_functions)
 {
     struct account account = {0};
@@ -53,6 +54,7 @@ static void *move_back_and_forth(void *arg)
     return NULL;
 }
 
+/* N-02 */
 TEST_RACE(what_is_done_in_a_monitor_is_one_step_on_several_threads_too)
 {
     for (long round = 0; round < test_scale(20); round++) {
@@ -157,6 +159,7 @@ static void misuse(const char *name, const char *function, const char *what)
     CHECK_CONTAINS(o.err, what);
 }
 
+/* N-02 */
 TEST_PROGRAM(blocking_in_a_monitor_is_misuse_that_names_where_it_was_entered)
 {
     misuse("block_in_a_monitor", "strand_sleep", "limit_misuse.c:");

@@ -29,6 +29,7 @@ static void *count_up(void *times)
     return NULL;
 }
 
+/* contract 5.6 */
 TEST_RACE(one_strand_at_a_time_holds_a_mutex)
 {
     long times = test_scale(20000);
@@ -93,6 +94,7 @@ static strand spawn_waiter(strand_scope s, strand_fn *fn, void *arg, int waiters
     return child;
 }
 
+/* contract 5.3, 5.6 */
 TEST_INSIDE(who_waits_is_served_in_the_order_of_coming)
 {
     static const char *const names[] = {"a", "b", "c", "d"};
@@ -114,6 +116,7 @@ static void *lock_until_told(void *arg)
     return arg;
 }
 
+/* contract 5.3, 5.6 */
 TEST_INSIDE(nobody_overtakes_who_waits)
 {
     STRAND_SCOPE(s);
@@ -131,6 +134,7 @@ TEST_INSIDE(nobody_overtakes_who_waits)
 
 /* ---- interruption ---------------------------------------------------------------------------------------- */
 
+/* contract 5.4 */
 TEST_INSIDE(a_cancelled_waiter_leaves_no_trace)
 {
     STRAND_SCOPE(s);
@@ -173,6 +177,7 @@ static void *try_and_unlock(void *mutex)
     return NULL;
 }
 
+/* contract 4.21, 4.22 */
 TEST_INSIDE(trying_and_unlocking_are_not_interrupted)
 {
     strand_mutex mine = {0};
@@ -188,6 +193,7 @@ static void *lock_and_note(void *got)
     return NULL;
 }
 
+/* contract 5.1 */
 TEST_RACE(a_cancel_races_with_the_handing_over)
 {
     for (long i = 0; i < test_scale(3000); i++) {
@@ -363,6 +369,7 @@ TEST_PROGRAM(ending_with_a_mutex_whose_memory_is_gone_is_misuse_and_tells_where_
     CHECK_CONTAINS(o.out, ", and it holds 39 more");
 }
 
+/* contract 4.66 */
 TEST_PROGRAM(misuse_tells_which_object_it_is_about)
 {
     static const char *const cases[][2] = {
@@ -404,6 +411,7 @@ static void misuse_by_two(const char *name, const char *function, const char *ho
     CHECK_CONTAINS(o.out, how);
 }
 
+/* V-01 */
 TEST_PROGRAM(waiting_with_strands_of_another_run_is_misuse)
 {
     misuse_by_two("lock_what_another_run_holds", "function=strand_mutex_lock", "of another run holds it");

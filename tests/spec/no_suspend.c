@@ -61,6 +61,7 @@ static void *change_on_one_thread(void *arg)
     return arg;
 }
 
+/* N-01 */
 TEST(on_one_thread_code_that_does_not_suspend_is_atomic_for_other_strands)
 {
     strand_options options = test_options();
@@ -94,6 +95,7 @@ static void *use_a_lock_on_one_thread(void *arg)
     return arg;
 }
 
+/* N-02 */
 TEST(on_one_thread_a_lock_under_which_nobody_suspends_is_always_free)
 {
     strand_options options = test_options();
@@ -115,6 +117,7 @@ static void *suspend_under_a_lock(void *arg)
     return NULL;
 }
 
+/* N-03 */
 TEST_RACE(a_lock_excludes_others_across_suspensions)
 {
     strand_limit lock;
@@ -133,6 +136,7 @@ TEST_PROGRAM(taking_a_permit_in_a_section_is_misuse_even_if_one_is_free)
     misuse("request_in_a_section", "strand_limits_acquire", "limit_misuse.c:");
 }
 
+/* N-04 */
 TEST_PROGRAM(leaving_a_scope_with_children_in_a_section_is_misuse_that_names_both_places)
 {
     static const char *const names[] = {"leave_a_scope_in_a_section", "throw_out_of_a_scope_in_a_section",
@@ -145,6 +149,7 @@ TEST_PROGRAM(leaving_a_scope_with_children_in_a_section_is_misuse_that_names_bot
     }
 }
 
+/* N-04 */
 TEST_PROGRAM(leaving_a_scope_with_children_under_a_checked_mutex_is_misuse_even_if_they_have_ended)
 {
     misuse("leave_a_scope_with_a_mutex", "misuse of STRAND_SCOPE", "the lock was taken at ");
@@ -157,6 +162,7 @@ static void *yield_once(void *arg)
     return arg;
 }
 
+/* N-02 */
 TEST_INSIDE(a_scope_that_nobody_is_anchored_to_can_be_left_in_a_section)
 {
     STRAND_SCOPE_OPEN(outside);
@@ -170,6 +176,7 @@ TEST_INSIDE(a_scope_that_nobody_is_anchored_to_can_be_left_in_a_section)
     strand_join(child);
 }
 
+/* N-02 */
 TEST_INSIDE(a_section_that_ends_before_the_scope_of_the_same_block_is_no_hindrance)
 {
     STRAND_SCOPE(scope);
@@ -201,6 +208,7 @@ static void misuse_in_hook(const char *name, const char *function, const char *w
     }
 }
 
+/* */
 TEST_PROGRAM(a_function_that_orders_waiters_may_not_block)
 {
     misuse_in_hook("yield_in_compare", "misuse of strand_yield: it may block", "strand_prio_options.compare");
@@ -208,6 +216,7 @@ TEST_PROGRAM(a_function_that_orders_waiters_may_not_block)
     misuse_in_hook("yield_in_a_prune", "misuse of strand_yield: it may block", "strand_prio_options.priority");
 }
 
+/* */
 TEST_PROGRAM(a_function_that_orders_waiters_may_not_use_their_semaphore)
 {
     misuse_in_hook("use_in_compare", "misuse of strand_prio_waiting", "inside strand_prio_options.compare");
@@ -216,6 +225,7 @@ TEST_PROGRAM(a_function_that_orders_waiters_may_not_use_their_semaphore)
     misuse_in_hook("use_in_a_prune", "misuse of strand_prio_waiting", "inside strand_prio_options.priority");
 }
 
+/* */
 TEST_PROGRAM(a_function_that_orders_waiters_may_not_throw)
 {
     misuse_in_hook("throw_in_compare", "misuse of strand_prio_options.compare", "has thrown 'no order'");
@@ -223,6 +233,7 @@ TEST_PROGRAM(a_function_that_orders_waiters_may_not_throw)
     misuse_in_hook("throw_in_a_release", "misuse of strand_prio_options.priority", "has thrown 'no order'");
 }
 
+/* N-04 */
 TEST_PROGRAM(what_a_channel_drops_its_values_by_may_neither_block_nor_throw)
 {
     misuse("yield_in_a_drop", "misuse of strand_yield: it may block, inside strand_chan_attr.drop",
@@ -241,6 +252,7 @@ static int64_t ask_another(const void *key, void *arg)
     return strand_prio_in_flight(&semaphores[1]) ? STRAND_NOT_NOW : 0;
 }
 
+/* */
 TEST_INSIDE(a_function_that_orders_waiters_may_use_another_semaphore)
 {
     strand_prio_options options = {.size = sizeof options, .permits = 1, .priority = ask_another}, plain = options;
@@ -263,6 +275,7 @@ static void *acquire_once_more(void *limit)
 
 /* ---- misuse of semaphores --------------------------------------------------------------------------- */
 
+/* R-01, contract 4.69 */
 TEST_PROGRAM(giving_back_more_permits_than_were_taken_is_misuse_that_names_the_semaphore)
 {
     misuse("release_too_much", "strand_prio_release", "pages");
@@ -277,6 +290,7 @@ TEST_PROGRAM(a_semaphore_that_was_copied_or_never_initialised_is_misuse)
     misuse("make_without_permits", "strand_prio_init", "permits is 0");
 }
 
+/* */
 TEST_PROGRAM(making_a_semaphore_anew_while_strands_wait_for_it_is_misuse)
 {
     misuse("make_it_again_while_somebody_waits", "misuse of strand_prio_init: it is initialised again while 1 wait",
@@ -285,6 +299,7 @@ TEST_PROGRAM(making_a_semaphore_anew_while_strands_wait_for_it_is_misuse)
            "misuse of strand_limit_init: it is initialised again while 1 wait", "users");
 }
 
+/* */
 TEST_INSIDE(a_semaphore_that_nobody_waits_for_can_be_made_anew)
 {
     strand_limit limit;
@@ -298,6 +313,7 @@ TEST_INSIDE(a_semaphore_that_nobody_waits_for_can_be_made_anew)
 }
 
 /* As on a stack, where other frames have lain since. */
+/* */
 TEST_INSIDE(what_an_earlier_semaphore_has_left_in_part_does_not_hinder_a_new_one)
 {
     strand_limit limit;
@@ -333,6 +349,7 @@ TEST_PROGRAM(null_in_the_place_of_an_object_is_misuse_of_the_function_that_was_g
 
 /* ---- mutexes of the system's -------------------------------------------------------------------------- */
 
+/* N-04 */
 TEST_PROGRAM(suspending_with_a_checked_mutex_is_misuse_that_names_the_place_of_the_lock)
 {
     misuse("sleep_with_a_mutex", "strand_sleep", "limit_misuse.c:");
@@ -351,6 +368,7 @@ TEST_PROGRAM(a_mutex_outlasts_the_section_that_it_was_locked_in)
     misuse("lock_in_a_section_and_sleep_behind_it", "strand_yield", "limit_misuse.c:");
 }
 
+/* N-04 */
 TEST_PROGRAM(a_strand_that_ends_with_a_checked_mutex_is_misuse)
 {
     misuse("end_with_a_mutex", "strand_fn", "has ended");

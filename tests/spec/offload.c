@@ -26,6 +26,7 @@ static void *note_self(void *id)
     return NULL;
 }
 
+/* contract 3.6 */
 TEST_INSIDE(an_offloaded_function_runs_outside_of_strands)
 {
     uint64_t id = 1;
@@ -38,6 +39,7 @@ static void *offload_add_one(void *number)
     return strand_offload(add_one, number);
 }
 
+/* */
 TEST_INSIDE(many_strands_can_offload_at_once)
 {
     int numbers[100] = {0};
@@ -49,6 +51,7 @@ TEST_INSIDE(many_strands_can_offload_at_once)
         CHECK_EQ(numbers[i], 1);
 }
 
+/* */
 TEST_INSIDE(one_strand_can_offload_again_and_again)
 {
     int number = 0;
@@ -83,6 +86,7 @@ static void *offload_beside_a_strand(void *arg)
     return arg;
 }
 
+/* S-27 */
 TEST(a_call_that_blocks_its_thread_does_not_stop_the_other_strands_of_a_one_thread_run)
 {
     flag = 0;
@@ -104,6 +108,7 @@ static void *offload_meet(void *arrived)
     return strand_offload(meet, arrived);
 }
 
+/* S-27 */
 TEST_INSIDE(calls_of_several_strands_block_at_the_same_time)
 {
     _Atomic int arrived = 0;
@@ -140,6 +145,7 @@ static void *offload_from_twenty_strands(void *arg)
     return arg;
 }
 
+/* S-27 */
 TEST(the_crew_has_no_more_threads_than_the_options_allow)
 {
     strand_options options = test_options();
@@ -149,6 +155,7 @@ TEST(the_crew_has_no_more_threads_than_the_options_allow)
     CHECK(most_inside >= 1 && most_inside <= 2);
 }
 
+/* S-27 */
 TEST(the_crew_has_8_threads_at_most_unless_told_otherwise)
 {
     most_inside = 0;
@@ -175,6 +182,7 @@ static void *run_inside(void *arg)
     return strand_run(&options, add_one, arg);
 }
 
+/* contract 1.2 */
 TEST_REAL_INSIDE(an_offloaded_function_may_run_a_sub_process_of_its_own)
 {
     int number = 1;
@@ -230,6 +238,7 @@ static void *cancel_what_is_queued(void *arg)
     return arg;
 }
 
+/* contract 4.20, 5.1, 5.4 */
 TEST(a_call_that_no_thread_has_taken_up_is_interrupted_and_never_runs)
 {
     occupy_anew();
@@ -239,6 +248,7 @@ TEST(a_call_that_no_thread_has_taken_up_is_interrupted_and_never_runs)
     CHECK_EQ(queued_ran, 0);
 }
 
+/* V-37, contract 4.20 */
 TEST_INSIDE(a_call_that_was_taken_up_is_waited_for_and_gives_its_result)
 {
     occupy_anew();
@@ -263,6 +273,7 @@ static void *offload_then_yield(void *arg)
     return arg;
 }
 
+/* V-37 */
 TEST_INSIDE(a_cancel_during_a_call_strikes_at_the_next_operation)
 {
     occupy_anew();
@@ -290,6 +301,7 @@ static void *release_later(void *arg)
     return arg;
 }
 
+/* contract 5.2 */
 TEST_INSIDE(a_deadline_during_a_call_waits_for_its_end)
 {
     occupy_anew();
@@ -307,6 +319,7 @@ static void *count_to_three(void *number)
     return NULL;
 }
 
+/* contract 8.1 */
 TEST_INSIDE(what_was_done_before_an_offload_is_seen_by_it_and_what_it_did_after_it)
 {
     int number = 0;

@@ -180,6 +180,7 @@ static void *leave_a_call_that_runs(void *arg)
     return arg;
 }
 
+/* V-37 */
 TEST_INSIDE(who_is_interrupted_goes_on_at_once_while_the_function_runs)
 {
     begin();
@@ -213,6 +214,7 @@ static void *leave_and_end_beside_a_helper(void *arg)
     return leave_and_end(arg);
 }
 
+/* contract 7.5 */
 TEST(the_end_of_the_run_waits_for_what_was_left)
 {
     begin();
@@ -229,6 +231,7 @@ static void *send_in_time(void *ns)
     return ns;
 }
 
+/* contract 5.2 */
 TEST_INSIDE(a_deadline_passes_while_the_function_runs)
 {
     begin();
@@ -317,6 +320,7 @@ static void *send_with_a_stop(void *arg)
     return arg;
 }
 
+/* V-37 */
 TEST_INSIDE(a_function_whose_caller_is_interrupted_is_told_to_stop)
 {
     begin();
@@ -342,6 +346,7 @@ static void *send_borrowed(void *arg)
     return arg;
 }
 
+/* V-37 */
 TEST_INSIDE(a_function_that_borrows_is_told_to_stop_and_waited_for)
 {
     begin();
@@ -447,6 +452,7 @@ static void forget(void)
 }
 
 /* The end of the run waits for what was left. */
+/* contract 4.20 */
 TEST(each_result_is_taken_or_dropped_once_and_arguments_are_released_if_the_call_throws)
 {
     forget();

@@ -27,6 +27,7 @@ static void *call(void *arg)
     return strand_once_run(&once, run_slowly, arg);
 }
 
+/* contract 5.6 */
 TEST_INSIDE(the_first_caller_runs_it_and_all_get_its_value)
 {
     start();
@@ -75,6 +76,7 @@ static void *call_until_told(void *arg)
     return strand_once_run(&once, run_until_told, arg);
 }
 
+/* contract 5.6 */
 TEST_INSIDE(a_run_that_fails_does_not_count_and_the_next_in_the_queue_runs_its_own)
 {
     STRAND_SCOPE_WITH(s, STRAND_COLLECT);
@@ -143,6 +145,7 @@ TEST_INSIDE(an_interrupted_strand_does_not_begin_it)
 }
 
 /* Whoever is cancelled, and when: one run counts, and nobody waits for ever. */
+/* contract 5.1 */
 TEST_RACE(cancels_race_with_the_run)
 {
     for (long i = 0; i < test_scale(1500); i++) {

@@ -27,6 +27,7 @@ static void *spawn_sibling(void *arg)
     return NULL;
 }
 
+/* contract 4.2 */
 TEST_INSIDE(a_child_spawns_into_an_open_scope_and_the_owner_joins)
 {
     STRAND_SCOPE_OPEN(s);
@@ -44,6 +45,7 @@ static void *spawn_from_below(void *arg)
 }
 
 /* The strand that spawned it has ended by then, and so has its parent. */
+/* contract 4.2 */
 TEST_INSIDE(a_strand_spawned_into_an_open_scope_does_not_depend_on_its_spawner)
 {
     STRAND_SCOPE_OPEN(s);
@@ -64,6 +66,7 @@ static void *multiply(void *arg)
 }
 
 /* A join that counted the children once would come back too early. */
+/* contract 4.2 */
 TEST_RACE(joining_an_open_scope_waits_for_children_that_are_spawned_meanwhile)
 {
     for (long i = 0; i < test_scale(100); i++) {
@@ -114,6 +117,7 @@ static void *spawn_until_cancelled(void *arg)
 }
 
 /* Whoever is spawned while the scope is cancelled is either cancelled with the others or born cancelled. */
+/* contract 4.13 */
 TEST_RACE(spawning_into_an_open_scope_races_with_cancelling_it)
 {
     for (long i = 0; i < test_scale(200); i++) {

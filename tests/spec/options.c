@@ -34,6 +34,7 @@ static void *sleep_forever(void *arg)
 
 /* ---- the run -------------------------------------------------------------------------------- */
 
+/* S-44, contract 7.1 */
 TEST(run_returns_what_its_function_returned)
 {
     int x = 0;
@@ -49,6 +50,7 @@ TEST(a_run_needs_no_options)
     CHECK_EQ(number, 2);
 }
 
+/* S-44, contract 7.1 */
 TEST(many_runs_can_follow_each_other)
 {
     int number = 0;
@@ -57,6 +59,7 @@ TEST(many_runs_can_follow_each_other)
     CHECK_EQ(number, 50);
 }
 
+/* contract 9.14 */
 TEST(options_of_an_older_program_are_read_as_far_as_they_go)
 {
     int number = 0;
@@ -77,6 +80,7 @@ static void *spawn_with_short_attributes(void *number)
     return strand_join(strand_spawn_with(scope, &attr, add_one, number, 0));
 }
 
+/* contract 9.14 */
 TEST(attributes_of_an_older_program_are_read_as_far_as_they_go)
 {
     int number = 0;
@@ -178,6 +182,7 @@ static void *spawn_with_long_name(void *arg)
     return arg;
 }
 
+/* S-29 */
 TEST(options_that_no_run_can_have_are_refused)
 {
     test_refused((strand_options){.threads = -7}, "-7");
@@ -224,6 +229,7 @@ TEST(a_run_does_the_same_however_long_its_threads_spin)
     }
 }
 
+/* contract 9.15 */
 TEST(the_version_is_that_of_the_header)
 {
     char expected[32];
@@ -376,6 +382,7 @@ static void *run_on_a_plain_thread(void *number)
     return test_run(count_in_a_run, number);
 }
 
+/* V-01, contract 1.2 */
 TEST_REAL(several_plain_threads_can_run_sub_processes_at_the_same_time)
 {
     pthread_t threads[8];
@@ -402,6 +409,7 @@ static void *run_inside(void *number)
     return add_one(number);
 }
 
+/* V-01 */
 TEST_REAL_INSIDE(a_strand_can_run_a_sub_process_with_threads_of_its_own)
 {
     int number = 0;
@@ -417,6 +425,7 @@ static void *run_two_inside(void *number)
     return run_inside(number);
 }
 
+/* V-01 */
 TEST_REAL_INSIDE(sub_processes_nest_to_any_depth)
 {
     int number = 0;
@@ -433,6 +442,7 @@ static void *count_live(void *live)
     return live;
 }
 
+/* V-01, contract 1.2 */
 TEST_REAL_INSIDE(a_sub_process_sees_its_own_strands_only)
 {
     uint64_t live = 0;
@@ -455,6 +465,7 @@ static void *fail_inside(void *arg)
     strand_rethrow(e);
 }
 
+/* contract 1.2 */
 TEST_REAL(an_exception_of_an_inner_sub_process_can_be_rethrown_in_the_outer_one)
 {
     strand_exception *e = test_run_catching(fail_inside, NULL, NULL);
@@ -520,6 +531,7 @@ static void run_everything_on(int threads)
 }
 
 /* The first run of a process loads the unwinder, which keeps descriptors of its own. */
+/* contract 7.5 */
 TEST_REAL(no_descriptor_is_left_after_a_run)
 {
     run_everything_on(1);
@@ -530,6 +542,7 @@ TEST_REAL(no_descriptor_is_left_after_a_run)
     CHECK_EQ(count_entries("/proc/self/fd"), before);
 }
 
+/* S-32, S-44, V-20, contract 7.5 */
 TEST_REAL(no_thread_is_left_after_a_run)
 {
     const struct timespec tick = {.tv_nsec = STRAND_MS};
@@ -544,6 +557,7 @@ TEST_REAL(no_thread_is_left_after_a_run)
 /* TSan maps memory for the history of every strand, and keeps some of it. */
 #define ROOM_FOR_MAPPINGS (TEST_TSAN ? 150 : 5)
 
+/* contract 7.5 */
 TEST_REAL(the_mappings_do_not_grow_from_run_to_run)
 {
     for (int i = 0; i < 5; i++)

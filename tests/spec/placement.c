@@ -163,6 +163,7 @@ static void *invite_guests_of_another_pool(void *arg)
     return arg;
 }
 
+/* S-46, S-48, A-13, V-04, V-07, contract 2.7 */
 TEST_REAL(a_strand_that_one_of_another_pool_wakes_goes_on_on_the_thread_that_ran_it_last)
 {
     struct guests guests = {.block = wait_for_the_bell, .waits = (int)test_scale(50)};
@@ -173,11 +174,13 @@ TEST_REAL(a_strand_that_one_of_another_pool_wakes_goes_on_on_the_thread_that_ran
     } while (!as_a_rule(guests.stayed, GUESTS * guests.waits));
 }
 
+/* S-46, V-04, V-07, contract 2.7 */
 TEST_REAL(a_strand_that_a_timer_wakes_goes_on_on_the_thread_that_ran_it_last)
 {
     guests_stay_on_their_threads(sleep_shortly);
 }
 
+/* S-46, V-04, V-07, contract 2.7 */
 TEST_REAL(a_strand_that_is_woken_from_outside_goes_on_on_the_thread_that_ran_it_last)
 {
     guests_stay_on_their_threads(offload);
@@ -291,17 +294,20 @@ static void woken_strands_go_to_their_wakers(bool by_cancel)
     } while (!as_a_rule(with_waker, tour.visits));
 }
 
+/* S-48, contract 2.7 */
 TEST_REAL(a_strand_that_waits_for_an_end_goes_on_on_the_thread_of_the_one_that_ended)
 {
     woken_strands_go_to_their_wakers(false);
 }
 
+/* S-48, A-13, contract 2.7 */
 TEST_REAL(a_strand_that_another_strand_wakes_goes_on_on_the_thread_of_its_waker)
 {
     woken_strands_go_to_their_wakers(true);
 }
 TEST_OWN_STACKS(a_strand_that_another_strand_wakes_goes_on_on_the_thread_of_its_waker, RUNS_WITH_FIBRE);
 
+/* A-13, contract 2.7 */
 TEST_REAL(a_child_runs_on_the_thread_of_its_spawner_unless_another_thread_has_nothing_to_do)
 {
     int local;
@@ -347,6 +353,7 @@ static void *spawn_and_join(void *arg)
     return arg;
 }
 
+/* S-50, contract 2.9 */
 TEST_REAL(a_strand_that_spawns_and_joins_one_child_at_a_time_wakes_no_thread)
 {
     struct quietness quietest;
@@ -428,6 +435,7 @@ static void *spawn_beside_idle_threads(void *arg)
     return arg;
 }
 
+/* S-50, contract 2.9 */
 TEST_REAL(a_child_stays_with_its_spawner_although_other_threads_are_idle)
 {
     int local;

@@ -13,6 +13,7 @@ static void *join_child(void *child)
 
 /* ---- together -------------------------------------------------------------------------------- */
 
+/* contract 4.33 */
 TEST_INSIDE(together_a_failure_cancels_the_siblings)
 {
     struct test_child blocked[3] = {{0}};
@@ -34,6 +35,7 @@ TEST_INSIDE(together_a_failure_cancels_the_siblings)
     CHECK_LOG("ended failed");
 }
 
+/* contract 4.33 */
 TEST_INSIDE(together_the_owner_is_interrupted_and_the_scope_throws_the_failure)
 {
     struct test_child blocked = {0};
@@ -58,6 +60,7 @@ TEST_INSIDE(together_the_owner_is_interrupted_and_the_scope_throws_the_failure)
     CHECK_LOG("interrupted failed");
 }
 
+/* contract 4.33 */
 TEST_INSIDE(together_a_value_cancels_nobody)
 {
     struct test_child waiting = {0};
@@ -71,6 +74,7 @@ TEST_INSIDE(together_a_value_cancels_nobody)
     CHECK_PTR(strand_join(child), &waiting);
 }
 
+/* contract 4.33 */
 TEST_INSIDE(together_a_cancelled_child_is_no_failure)
 {
     struct test_child waiting = {0}, blocked = {0};
@@ -180,6 +184,7 @@ TEST_RACE(together_failures_race_with_the_cancels_by_each_other)
 
 /* ---- collect --------------------------------------------------------------------------------- */
 
+/* contract 4.34 */
 TEST_INSIDE(collect_failures_interrupt_nobody)
 {
     struct test_child waiting = {0};
@@ -196,6 +201,7 @@ TEST_INSIDE(collect_failures_interrupt_nobody)
     strand_exception_release(strand_scope_failure(s, NULL));
 }
 
+/* contract 4.34 */
 TEST_INSIDE(collect_failures_are_fetched_in_the_order_of_their_ends_with_their_children)
 {
     static const char *const texts[] = {"0", "1", "2"};
@@ -249,6 +255,7 @@ TEST_INSIDE(collect_a_child_that_was_cancelled_and_interrupted_is_no_failure)
     CHECK_EQ(strand_scope_count(s), 1);
 }
 
+/* contract 4.34 */
 TEST_INSIDE(collect_a_failure_that_was_not_fetched_is_thrown_when_the_scope_is_left)
 {
     strand children[2];
@@ -289,6 +296,7 @@ static void *fetch_while_cancelled(void *unused)
     return unused;
 }
 
+/* contract 4.21 */
 TEST_INSIDE(collect_fetching_is_not_interruptible)
 {
     STRAND_SCOPE(s);
@@ -362,6 +370,7 @@ static void *next_until_interrupted(void *arg)
     return strand_join(handle);
 }
 
+/* contract 5.2 */
 TEST_INSIDE(next_is_interruptible_and_loses_nobody)
 {
     struct test_child child = {0};
@@ -382,6 +391,7 @@ static void *fail_twice(void *runs)
 }
 
 /* What a supervisor is made of. */
+/* contract 4.34 */
 TEST_INSIDE(a_supervisor_restarts_its_child_until_it_returns)
 {
     _Atomic int runs = 0;

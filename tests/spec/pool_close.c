@@ -120,6 +120,7 @@ static void *spawn_onto_it(void *arg)
     return arg;
 }
 
+/* V-11 */
 TEST_INSIDE(closing_a_pool_is_not_refused_to_a_strand_that_is_interrupted)
 {
     static struct closer closer;
@@ -195,6 +196,7 @@ static void *be_guest(void *arg)
     strand_rethrow(e);
 }
 
+/* V-11 */
 TEST_INSIDE(closing_a_pool_does_not_cancel_what_lives_below_its_own_strands)
 {
     static struct family family;
@@ -230,6 +232,7 @@ static void *spawn_many(void *arg)
     return arg;
 }
 
+/* V-11 */
 TEST_INSIDE(a_closed_pool_says_so_however_a_strand_is_to_live_on_it)
 {
     static strand_pool pool;

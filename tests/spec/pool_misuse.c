@@ -35,6 +35,7 @@ static void misuse_of_pool(const char *name, const char *function, const char *w
     CHECK_CONTAINS(o.out, "made=the pool 'mine' was opened in open_it_here");
 }
 
+/* V-11, contract 2.14 */
 TEST_PROGRAM(a_pool_that_is_closed_by_its_own_strand_or_below_one_is_misuse)
 {
     misuse_of_pool("close_own", "strand_pool_close", "wait for itself");
@@ -60,11 +61,13 @@ TEST_PROGRAM(a_handle_that_is_stale_or_of_something_else_is_misuse)
     misuse("resize_a_fibre", "strand_pool_resize", "not a pool's");
 }
 
+/* V-02 */
 TEST_PROGRAM(a_pool_of_another_run_is_misuse)
 {
     misuse("resize_of_another_run", "strand_pool_resize", "another run");
 }
 
+/* S-29, A-11 */
 TEST_PROGRAM(what_no_pool_can_be_is_misuse)
 {
     misuse("open_with_no_size", "strand_pool_open", "size is 0");
@@ -89,6 +92,7 @@ TEST_PROGRAM(opening_a_pool_in_the_plain_scope_of_another_strand_is_misuse)
     misuse("open_for_another", "strand_pool_open", "only the strand that opened a scope");
 }
 
+/* S-38 */
 TEST_PROGRAM(pinning_to_what_is_no_thread_is_misuse)
 {
     misuse("pin_to_nonsense", "strand_spawn_with", "attr.pin is -7");

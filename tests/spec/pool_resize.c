@@ -76,11 +76,13 @@ static void leave_crowds(strand_fn *fn)
     strand_scope_join(scope);
 }
 
+/* V-10 */
 TEST_INSIDE(a_thread_goes_though_strands_of_a_fibre_take_turns_on_it)
 {
     leave_crowds(take_turns);
 }
 
+/* V-10 */
 TEST_INSIDE(a_thread_goes_though_strands_of_a_fibre_follow_each_other_on_it)
 {
     leave_crowds(be_followed);

@@ -58,6 +58,7 @@ static void check_allowed(int threads)
     CHECK_EQ(info_of(pool).wanted, threads);
 }
 
+/* S-24, S-28, contract 2.12 */
 TEST_REAL_INSIDE(a_pool_has_a_thread_for_each_cpu_that_may_be_used_and_the_environment_limits_that)
 {
     unsetenv("STRAND_THREADS");
@@ -89,6 +90,7 @@ static void check_one(const char *scheduler, int asked)
     }
 }
 
+/* S-24 */
 TEST_REAL_INSIDE(of_a_scheduler_with_one_thread_all_that_are_allowed_are_one)
 {
     static const char *const schedulers[] = {"dedicated", "current"};
@@ -98,6 +100,7 @@ TEST_REAL_INSIDE(of_a_scheduler_with_one_thread_all_that_are_allowed_are_one)
     }
 }
 
+/* S-24 */
 TEST_REAL_INSIDE(a_pool_that_is_bound_to_cpus_has_a_thread_for_each)
 {
     cpu_set_t set;
@@ -135,6 +138,7 @@ static void expect_to_meet(int count)
     meeting.wanted = count;
 }
 
+/* V-06 */
 TEST_REAL_INSIDE(as_many_strands_run_at_the_same_time_as_all_pools_have_threads)
 {
     STRAND_SCOPE(scope);
@@ -178,6 +182,7 @@ static void count_on(strand_pool pool, int threads)
     CHECK(most_running >= 1 && most_running <= threads);
 }
 
+/* V-06 */
 TEST_REAL_INSIDE(never_more_strands_of_a_pool_run_at_a_time_than_it_has_threads)
 {
     STRAND_SCOPE(scope);
@@ -205,6 +210,7 @@ static void *note_thread(void *arg)
     return arg;
 }
 
+/* S-39, S-40, contract 2.16 */
 TEST_REAL_INSIDE(each_dedicated_pool_has_a_thread_of_its_own_on_which_all_its_strands_stay)
 {
     static pid_t seen[9];
@@ -254,6 +260,7 @@ static void *note_index(void *arg)
     return arg;
 }
 
+/* S-41 */
 TEST_REAL_INSIDE(a_pinned_strand_waits_for_its_thread_although_others_have_nothing_to_do)
 {
     STRAND_SCOPE(scope);
@@ -341,6 +348,7 @@ static void goes_on_elsewhere(const char *scheduler, void (*wait)(struct moved *
         nap *= 2;
 }
 
+/* S-46, S-60, A-15, V-07, contract 2.8 */
 TEST_REAL_INSIDE(a_strand_whose_last_thread_is_held_goes_on_on_another_that_has_nothing_to_do)
 {
     goes_on_elsewhere(NULL, wait_for_time);
@@ -398,6 +406,7 @@ static void call_from(strand_pool pool, int pin)
     strand_scope_join(scope);
 }
 
+/* S-59 */
 TEST_INSIDE(a_pinned_strand_wakes_strands_of_any_pool_whose_threads_sleep)
 {
     STRAND_SCOPE(scope);
@@ -434,6 +443,7 @@ static void open_pools(strand_scope scope, strand_pool pools[POOLS])
 }
 
 /* Ends with the first 100 ms that are quiet: threads take a while to settle, a long one on a busy machine. */
+/* S-51, contract 2.1 */
 TEST_REAL_INSIDE(the_threads_of_pools_in_which_all_sleep_use_no_cpu_and_do_not_wake_up)
 {
     strand_pool pools[POOLS];
@@ -562,6 +572,7 @@ static void *look_at_pools(void *arg)
     return arg;
 }
 
+/* V-19, V-23, contract 2.2, 2.3 */
 TEST_REAL(one_thread_of_each_pool_waits_for_descriptors_and_another_if_that_is_held)
 {
     others.count = 0;

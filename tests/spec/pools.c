@@ -51,6 +51,7 @@ static void *note_pools_of_two(void *out)
     return out;
 }
 
+/* A-20, V-02, V-10 */
 TEST_INSIDE(a_strand_lives_on_the_pool_that_it_is_given_and_what_it_spawns_too)
 {
     static strand_pool seen[2];
@@ -74,6 +75,7 @@ static void *note_thread(void *out)
     return out;
 }
 
+/* V-02 */
 TEST_REAL_INSIDE(a_pool_has_threads_of_its_own)
 {
     static pid_t seen;
@@ -84,6 +86,7 @@ TEST_REAL_INSIDE(a_pool_has_threads_of_its_own)
     CHECK(seen != here && seen != getpid());
 }
 
+/* S-29 */
 TEST_INSIDE(a_pool_says_what_it_is)
 {
     STRAND_SCOPE(scope);
@@ -119,6 +122,7 @@ static void *join_what_fails(void *arg)
     return arg;
 }
 
+/* V-02 */
 TEST_INSIDE(a_join_takes_values_and_exceptions_across_pools)
 {
     static strand_pool pool;
@@ -132,6 +136,7 @@ TEST_INSIDE(a_join_takes_values_and_exceptions_across_pools)
     strand_exception_release(e);
 }
 
+/* V-02 */
 TEST_INSIDE(a_cancel_reaches_a_strand_of_another_pool)
 {
     STRAND_SCOPE(scope);
@@ -153,6 +158,7 @@ static void *answer(void *arg)
     return arg;
 }
 
+/* V-02 */
 TEST_INSIDE(channels_carry_values_between_pools)
 {
     static strand_chan chans[2];
@@ -189,6 +195,7 @@ static void *count_up(void *arg)
     return arg;
 }
 
+/* V-02 */
 TEST_INSIDE(a_mutex_excludes_strands_of_several_pools)
 {
     static struct counter counter;
@@ -221,6 +228,7 @@ static void *count_leaves(void *arg)
     return (void *)((uintptr_t)strand_join(left) + (uintptr_t)strand_join(right));
 }
 
+/* V-02 */
 TEST_INSIDE(a_tree_may_lie_across_pools)
 {
     STRAND_SCOPE(scope);
@@ -285,6 +293,7 @@ static void *join_a_strand_of_a_closed_pool(void *arg)
     return arg;
 }
 
+/* V-11, contract 2.14 */
 TEST_INSIDE(closing_a_pool_cancels_its_strands_and_says_why)
 {
     void *result;
@@ -294,6 +303,7 @@ TEST_INSIDE(closing_a_pool_cancels_its_strands_and_says_why)
     strand_exception_release(e);
 }
 
+/* V-11, contract 2.14 */
 TEST_INSIDE(a_pool_is_closed_when_all_its_strands_have_ended_with_their_clean_ups)
 {
     struct brood *brood = new_brood();
@@ -318,6 +328,7 @@ static void *spawn_onto_closed(void *arg)
     return arg;
 }
 
+/* V-11, contract 2.14 */
 TEST_INSIDE(a_spawn_onto_a_closed_pool_is_refused_and_starts_nothing)
 {
     static strand_pool pool;
@@ -334,6 +345,7 @@ TEST_INSIDE(a_spawn_onto_a_closed_pool_is_refused_and_starts_nothing)
     CHECK_EQ(strand_pool_resize(pool, 2), -ESHUTDOWN);
 }
 
+/* V-11, contract 2.14 */
 TEST_INSIDE(several_strands_may_close_one_pool)
 {
     static strand_pool pool;
@@ -359,6 +371,7 @@ static void *spawn_while_it_lasts(void *arg)
     return arg;
 }
 
+/* V-11, contract 2.14 */
 TEST_INSIDE(pools_may_be_closed_while_others_spawn_onto_them)
 {
     static strand_pool pool;
@@ -397,6 +410,7 @@ static void *send_away(void *arg)
     return arg;
 }
 
+/* V-11, contract 2.14 */
 TEST_INSIDE(closing_a_pool_cancels_what_was_handed_off_or_spawned_elsewhere_too)
 {
     static struct exile exile;
@@ -411,6 +425,7 @@ TEST_INSIDE(closing_a_pool_cancels_what_was_handed_off_or_spawned_elsewhere_too)
     strand_scope_cancel(away, NULL);
 }
 
+/* V-10, contract 2.14 */
 TEST_INSIDE(a_pool_ends_with_its_scope)
 {
     strand_stats before = {.size = sizeof before}, after = before;
@@ -461,6 +476,7 @@ static void await_threads(strand_pool pool, int threads)
         strand_sleep(STRAND_MS);
 }
 
+/* S-29, V-10, V-20, contract 2.14 */
 TEST_INSIDE(a_pool_may_be_made_larger_and_smaller)
 {
     STRAND_SCOPE(scope);
@@ -500,6 +516,7 @@ static void *work_on(void *arg)
     return arg;
 }
 
+/* V-10, contract 2.14 */
 TEST_INSIDE(nothing_is_lost_when_a_pool_is_resized_under_load)
 {
     static struct load load;
@@ -538,6 +555,7 @@ static void *resize_the_first(void *arg)
     return arg;
 }
 
+/* V-10, contract 2.14 */
 TEST(the_first_pool_may_be_resized_too)
 {
     for (int threads = 1; threads <= 3; threads += 2) {
@@ -562,6 +580,7 @@ static void *spin_then_yield(void *arg)
     return arg;
 }
 
+/* V-10, V-20, contract 2.14 */
 TEST_REAL_INSIDE(a_thread_goes_at_its_strands_next_switch_and_not_before)
 {
     static bool stop;
@@ -632,6 +651,7 @@ static void check_pinned(strand_pool pool, int threads)
     CHECK_EQ(count, 600);
 }
 
+/* S-38, S-39, S-41, S-59 */
 TEST_INSIDE(a_pinned_strand_runs_on_its_thread_whoever_wakes_it)
 {
     STRAND_SCOPE(scope);
@@ -649,6 +669,7 @@ static void *note_index(void *arg)
     return arg;
 }
 
+/* S-38 */
 TEST_INSIDE(here_is_the_thread_of_the_spawner)
 {
     static int index;
@@ -678,6 +699,7 @@ static void *close_the_pool(void *pool)
     return pool;
 }
 
+/* V-11 */
 TEST_INSIDE(closing_a_pool_cancels_the_strands_on_its_opened_fibres)
 {
     static strand_fibre fibre;
@@ -694,6 +716,7 @@ TEST_INSIDE(closing_a_pool_cancels_the_strands_on_its_opened_fibres)
     strand_scope_cancel(scope, NULL);
 }
 
+/* S-38, contract 2.14 */
 TEST_INSIDE(a_thread_that_strands_are_pinned_to_stays)
 {
     static strand_pool pool;
@@ -732,6 +755,7 @@ static void *yield_until(void *arg)
     return arg;
 }
 
+/* S-41 */
 TEST_INSIDE(pinned_strands_and_others_of_a_thread_take_turns)
 {
     static bool stop;
@@ -787,6 +811,7 @@ static void *open_from_a_bound_one(void *arg)
     return arg;
 }
 
+/* contract 2.12 */
 TEST_REAL_INSIDE(the_threads_of_a_pool_may_be_bound_to_cpus_and_those_of_others_are_not)
 {
     static int cpu, count;
@@ -808,6 +833,7 @@ static void *bind_to_nowhere(void *arg)
     return arg;
 }
 
+/* contract 2.12 */
 TEST_REAL_INSIDE(a_cpu_that_the_process_may_not_use_is_refused)
 {
     void *result;

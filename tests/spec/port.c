@@ -15,6 +15,7 @@ static strand_port open_longs(strand_scope scope, size_t slots)
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
+/* contract 1.3 */
 TEST_INSIDE(a_message_comes_as_it_was_sent_whatever_length_it_has)
 {
     enum { MOST = 300 };
@@ -32,6 +33,7 @@ TEST_INSIDE(a_message_comes_as_it_was_sent_whatever_length_it_has)
     }
 }
 
+/* contract 9.12 */
 TEST_INSIDE(messages_without_bytes_need_no_memory)
 {
     STRAND_SCOPE(scope);
@@ -56,6 +58,7 @@ TEST_INSIDE(messages_of_one_sender_come_in_the_order_of_sending)
     }
 }
 
+/* contract 9.12 */
 TEST_INSIDE(a_port_that_is_full_says_so_and_counts_it)
 {
     STRAND_SCOPE(scope);
@@ -118,6 +121,7 @@ TEST_INSIDE(who_receives_waits_until_a_message_comes)
     CHECK_EQ(peer.value, 5);
 }
 
+/* contract 5.3 */
 TEST_INSIDE(receivers_are_served_first_come_first_served)
 {
     static struct peer peers[5];
@@ -137,6 +141,7 @@ TEST_INSIDE(receivers_are_served_first_come_first_served)
     }
 }
 
+/* contract 5.3 */
 TEST_INSIDE(who_comes_later_does_not_overtake_those_who_wait)
 {
     static struct peer peers[2];
@@ -166,6 +171,7 @@ static void *receive_in_time(void *port)
     return NULL;
 }
 
+/* contract 5.1, 5.4 */
 TEST_INSIDE(a_receive_that_is_interrupted_has_received_nothing)
 {
     static struct peer peer;
@@ -207,6 +213,7 @@ static void *receive_or_be_cancelled(void *arg)
     return arg;
 }
 
+/* contract 5.1 */
 TEST_INSIDE(each_message_is_received_once_however_many_receivers_are_cancelled)
 {
     for (long round = 0; round < test_scale(50); round++) {
@@ -355,6 +362,7 @@ static void note_drop(void *message, size_t size)
     dropped[drops++] = value * 100 + (long)size;
 }
 
+/* contract 1.3 */
 TEST_INSIDE(messages_that_are_left_at_the_end_go_to_the_drop_function_in_their_order)
 {
     long value = 0;
@@ -537,6 +545,7 @@ static void start_sender(struct sender *sender, strand_port port, long number, l
     CHECK_EQ(pthread_create(&sender->thread, NULL, send_numbered, sender), 0);
 }
 
+/* contract 1.3 */
 TEST_REAL_INSIDE(messages_of_plain_threads_come_each_in_its_order)
 {
     enum { SENDERS = 4 };
@@ -555,6 +564,7 @@ TEST_REAL_INSIDE(messages_of_plain_threads_come_each_in_its_order)
     CHECK_EQ(taken_of(port), 0);
 }
 
+/* contract 1.3 */
 TEST_REAL_INSIDE(a_message_wakes_a_run_that_sleeps)
 {
     struct sender sender;
@@ -615,6 +625,7 @@ static void *leave_while_sent_to(void *arg)
     return arg;
 }
 
+/* contract 1.3 */
 TEST_REAL(the_scope_and_the_run_end_while_others_send_and_each_message_is_received_or_dropped)
 {
     for (long round = 0; round < test_scale(60); round++) {
@@ -737,6 +748,7 @@ static void start_in_a_strand(strand_scope scope, strand_port *hello)
     strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .stack_size = 1 << 18), block_in_another_run, hello, 0);
 }
 
+/* V-01, contract 1.3 */
 TEST_REAL_INSIDE(runs_talk_to_each_other_through_ports_until_one_of_them_ends)
 {
     {

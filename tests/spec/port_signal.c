@@ -167,6 +167,7 @@ static void *send_under_storm(void *arg)
     return arg;
 }
 
+/* contract 9.12 */
 TEST_REAL_INSIDE(a_handler_that_interrupts_a_send_sends_too_and_no_message_is_lost_or_torn)
 {
     if (!STORMS)
@@ -208,6 +209,7 @@ static void *be_restless(void *arg)
     return arg;
 }
 
+/* contract 9.12 */
 TEST_REAL_RACE(handlers_on_the_threads_of_the_run_wake_it_whatever_they_have_interrupted)
 {
     if (!STORMS)
@@ -229,6 +231,7 @@ TEST_REAL_RACE(handlers_on_the_threads_of_the_run_wake_it_whatever_they_have_int
     check_all_received();
 }
 
+/* contract 9.12 */
 TEST_REAL_INSIDE(a_handler_wakes_a_run_in_which_all_sleep)
 {
     if (!STORMS)
@@ -251,6 +254,7 @@ static void *open_and_leave(void *port)
     return port;
 }
 
+/* contract 9.12 */
 TEST_REAL(a_handler_may_send_when_the_run_has_ended)
 {
     static strand_port gone;
@@ -290,6 +294,7 @@ static void *leave_under_storm(void *arg)
     return arg;
 }
 
+/* contract 9.12 */
 TEST_REAL(a_scope_is_left_under_a_storm_and_each_message_is_received_or_dropped)
 {
     if (!STORMS)

@@ -68,6 +68,7 @@ static strand_exception *join_catching(strand child)
 
 /* ---- permits --------------------------------------------------------------------------------------- */
 
+/* */
 TEST_INSIDE(free_permits_are_taken_at_once_up_to_the_limit)
 {
     MAKE(sem, .permits = 3, .compare = by_number);
@@ -84,6 +85,7 @@ TEST_INSIDE(free_permits_are_taken_at_once_up_to_the_limit)
     CHECK_EQ(strand_prio_in_flight(&sem), 0);
 }
 
+/* contract 5.6 */
 TEST_INSIDE(the_best_waiter_gets_the_permit_whenever_it_came)
 {
     static const int keys[] = {5, 3, 9, 1, 7, 3};
@@ -124,6 +126,7 @@ static void *take_pair(void *arg)
     return NULL;
 }
 
+/* */
 TEST_INSIDE(among_equals_first_come_is_first_served)
 {
     struct pair_waiter waiters[20];
@@ -158,6 +161,7 @@ TEST_INSIDE(without_an_order_first_come_is_first_served)
     CHECK_LOG("10 9 8 7 6 5 4 3 2 1");
 }
 
+/* */
 TEST_INSIDE(a_permit_is_handed_over_so_that_nobody_takes_it_between)
 {
     struct waiter waiter = {NULL, 1, 0};
@@ -175,6 +179,7 @@ TEST_INSIDE(a_permit_is_handed_over_so_that_nobody_takes_it_between)
     CHECK_EQ(strand_prio_in_flight(&sem), 0);
 }
 
+/* */
 TEST_INSIDE(who_has_a_permit_keeps_it_when_a_better_one_comes)
 {
     struct waiter waiter = {NULL, 0, 0};
@@ -337,6 +342,7 @@ static int64_t asked(const void *key, void *arg)
     return first_number[(intptr_t)key];
 }
 
+/* */
 TEST_INSIDE(the_hook_is_asked_when_a_permit_comes_free)
 {
     struct waiter waiters[3];
@@ -358,6 +364,7 @@ TEST_INSIDE(the_hook_is_asked_when_a_permit_comes_free)
     CHECK(count >= 3);
 }
 
+/* */
 TEST_INSIDE(a_permit_stays_free_while_nobody_may_go)
 {
     struct waiter waiters[2];
@@ -424,6 +431,7 @@ TEST_INSIDE(a_reconsideration_hands_out_all_free_permits)
 
 /* ---- pruning ---------------------------------------------------------------------------------------- */
 
+/* */
 TEST_INSIDE(the_worst_waiters_are_pruned_until_so_many_are_left)
 {
     static const int keys[] = {5, 3, 9, 1, 7};
@@ -507,6 +515,7 @@ TEST_INSIDE(with_a_hook_those_are_pruned_first_that_may_not_go_and_then_the_lowe
     CHECK_LOG("1 2");
 }
 
+/* */
 TEST_INSIDE(the_parent_tells_a_pruned_child_from_one_that_it_cancelled)
 {
     struct waiter waiters[2];
@@ -528,6 +537,7 @@ TEST_INSIDE(the_parent_tells_a_pruned_child_from_one_that_it_cancelled)
     strand_prio_release(&sem);
 }
 
+/* */
 TEST_INSIDE(the_first_cancel_of_a_strand_counts_also_if_its_owner_cancels_it_later)
 {
     struct waiter waiter = {NULL, 1, 0};
@@ -573,6 +583,7 @@ static strand_exception *join_above_a_pruned_one(strand_fn *fn)
     return join_catching(child);
 }
 
+/* */
 TEST_INSIDE(a_child_that_lets_a_pruning_of_its_own_child_through_was_not_pruned_itself)
 {
     strand_fn *const fns[] = {let_through, let_through_twice};
@@ -587,6 +598,7 @@ TEST_INSIDE(a_child_that_lets_a_pruning_of_its_own_child_through_was_not_pruned_
     }
 }
 
+/* */
 TEST_INSIDE(joining_a_scope_tells_the_two_apart_too)
 {
     struct waiter waiters[2];
@@ -653,6 +665,7 @@ TEST_INSIDE(a_pruned_child_that_lets_another_pruning_through_is_a_pruned_one_sti
     strand_prio_release(&sem);
 }
 
+/* */
 TEST_INSIDE(pruning_a_child_interrupts_neither_its_owner_nor_its_siblings)
 {
     static const unsigned flags[] = {0, STRAND_TOGETHER, STRAND_COLLECT};
@@ -792,6 +805,7 @@ TEST_INSIDE(a_shielded_waiter_is_not_pruned_the_next_worst_is)
 
 /* ---- a queue with a bound --------------------------------------------------------------------------- */
 
+/* */
 TEST_INSIDE(a_full_queue_prunes_the_worst_when_a_better_one_comes)
 {
     struct waiter waiters[3];
@@ -840,6 +854,7 @@ TEST_INSIDE(a_select_that_does_not_wait_sends_nobody_out_of_a_full_queue)
     look_at_a_full_queue(STRAND_PRIO_FULL_REFUSE);
 }
 
+/* */
 TEST_INSIDE(who_comes_to_a_full_queue_as_the_worst_is_pruned_itself)
 {
     struct waiter waiters[2];
@@ -1021,6 +1036,7 @@ static void *wait_at_a_place(void *arg)
     return NULL;
 }
 
+/* */
 TEST_INSIDE(the_order_of_a_traversal_is_the_users_and_need_not_be_that_of_its_tuples)
 {
     static const struct place places[] = {
@@ -1062,6 +1078,7 @@ static void *create_a_subtask(void *sem)
     return strand_join(strand_spawn(s, end_of_subtask, sem));
 }
 
+/* */
 TEST_INSIDE(a_running_task_blocks_where_its_subtask_lacks_priority)
 {
     static const int keys[] = {9, 4, 1};
@@ -1130,6 +1147,7 @@ static void *walk_deep(void *arg)
     return arg;
 }
 
+/* */
 TEST(entering_folders_needs_no_permit_so_a_deep_tree_is_walked_with_few)
 {
     strand_options options = test_options();
@@ -1179,6 +1197,7 @@ static void *work_on_a_folder(void *arg)
     return NULL;
 }
 
+/* */
 TEST_INSIDE(several_pruned_tasks_of_a_folder_are_folded_into_one)
 {
     struct fold fold = {.next = {NULL, {"/g", NEXT_CHILD}}};
@@ -1357,17 +1376,20 @@ static int walk_all(size_t limit, size_t max_waiters)
     return pruned;
 }
 
+/* */
 TEST_INSIDE(a_tree_deeper_than_there_are_permits_is_walked_to_its_end)
 {
     CHECK_EQ(walk_all(1, 0), 0);
 }
 
+/* */
 TEST_INSIDE(a_tree_is_walked_with_few_tasks_in_flight)
 {
     CHECK_EQ(walk_all(2, 0), 0);
     CHECK_EQ(walk_all(5, 0), 0);
 }
 
+/* */
 TEST_INSIDE(a_tree_is_walked_although_its_queue_is_short_and_tasks_are_pruned_and_made_again)
 {
     int again = walk_all(1, 4);
@@ -1408,6 +1430,7 @@ static void *come_and_go(void *arg)
     return NULL;
 }
 
+/* */
 TEST_RACE(never_more_are_in_flight_than_the_limit)
 {
     for (long round = 0; round < test_scale(50); round++) {
@@ -1450,6 +1473,7 @@ static void *select_once(void *arg)
     return NULL;
 }
 
+/* */
 TEST_RACE(permits_are_neither_lost_nor_doubled_by_cancels_prunings_and_selects)
 {
     for (long round = 0; round < test_scale(200); round++) {
@@ -1499,6 +1523,7 @@ static void *bounded_task(void *arg)
     return NULL;
 }
 
+/* */
 TEST_RACE(a_permit_taken_before_each_spawn_limits_how_many_tasks_there_are)
 {
     struct bounded bounded = {.limit = 4};
@@ -1550,6 +1575,7 @@ static void *do_step(void *arg)
     return NULL;
 }
 
+/* */
 TEST_RACE(a_hook_lets_tasks_go_only_as_far_as_the_unfinished_ones_allow)
 {
     struct progress progress = {.first = 0};

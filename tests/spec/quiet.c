@@ -56,6 +56,7 @@ static void *work_of_two(void *arg)
     return NULL;
 }
 
+/* S-34, S-36, S-37 */
 TEST_INSIDE(work_is_handed_out_in_portions_each_when_the_last_has_run_dry)
 {
     static _Atomic int done;
@@ -86,6 +87,7 @@ static void *receive_for_ever(void *arg)
     return NULL;
 }
 
+/* S-37 */
 TEST_INSIDE(who_waits_for_others_of_the_run_does_not_count)
 {
     static ints chan;
@@ -123,6 +125,7 @@ static bool is_quiet(strand_pool pool, unsigned flags, int64_t patience)
     return quiet;
 }
 
+/* S-37 */
 TEST_INSIDE(who_sleeps_counts_unless_it_is_enough_that_nobody_can_go_on_now)
 {
     STRAND_SCOPE(scope);
@@ -136,6 +139,7 @@ TEST_INSIDE(who_sleeps_counts_unless_it_is_enough_that_nobody_can_go_on_now)
     CHECK(is_quiet((strand_pool){{0}}, 0, LONG));
 }
 
+/* S-37 */
 TEST_INSIDE(a_deadline_of_ones_own_does_not_count_and_ends_the_wait)
 {
     STRAND_SCOPE(scope);
@@ -170,6 +174,7 @@ static void *sleep_twice(void *arg)
     return NULL;
 }
 
+/* S-37 */
 TEST_INSIDE(a_deadline_of_anothers_counts)
 {
     static _Atomic int done;
@@ -181,6 +186,7 @@ TEST_INSIDE(a_deadline_of_anothers_counts)
     strand_scope_join(scope);
 }
 
+/* S-37 */
 TEST_INSIDE(a_deadline_of_ones_own_does_not_count_in_a_shield_either)
 {
     strand_time end = strand_in(LONG);
@@ -219,6 +225,7 @@ static void *wait_for_quiet(void *arg)
     return arg;
 }
 
+/* S-37 */
 TEST_INSIDE(who_waits_for_quiet_can_be_cancelled)
 {
     static unsigned flags[] = {0, STRAND_QUIET_RUN};
@@ -291,6 +298,7 @@ static void *offload_one(void *arg)
     return NULL;
 }
 
+/* S-37 */
 TEST_INSIDE(who_waits_for_something_outside_counts)
 {
     static _Atomic int done;
@@ -326,6 +334,7 @@ static void *select_descriptor_or_chan(void *arg)
     return TEST_PTR(strand_select(cases, 2, 0) + 1);
 }
 
+/* S-37 */
 TEST_INSIDE(a_select_of_something_outside_counts_as_long_as_it_waits)
 {
     static ints chan;
@@ -349,6 +358,7 @@ static void *select_message_or_chan(void *arg)
     return TEST_PTR(strand_select(cases, 2, 0) + 1);
 }
 
+/* S-37 */
 TEST_INSIDE(a_select_of_a_port_counts_as_long_as_it_waits)
 {
     static ints chan;
@@ -367,6 +377,7 @@ TEST_INSIDE(a_select_of_a_port_counts_as_long_as_it_waits)
 
 /* ---- pools ----------------------------------------------------------------------------------- */
 
+/* S-36 */
 TEST_RACE(of_another_pool_and_of_all)
 {
     static _Atomic int done;
@@ -394,6 +405,7 @@ static void *wait_for_the_other(void *arg)
     return arg;
 }
 
+/* S-37 */
 TEST_RACE(of_a_pool_that_is_closed_meanwhile)
 {
     static _Atomic int done;
@@ -424,6 +436,7 @@ static void *receive_and_yield(void *arg)
     return NULL;
 }
 
+/* S-33 */
 TEST_RACE(a_seeker_that_sleeps_is_told_when_the_last_of_the_others_falls_idle)
 {
     static ints chan;
@@ -451,6 +464,7 @@ static void *wait_here(void *arg)
     return NULL;
 }
 
+/* S-36 */
 TEST_RACE(several_wait_at_once_and_none_for_another)
 {
     static _Atomic int done, waited;
@@ -513,6 +527,7 @@ static void *drive_to_the_end(void *arg)
     return arg;
 }
 
+/* S-36 */
 TEST_REAL_RACE(a_pool_that_nobody_drives_is_quiet)
 {
     STRAND_SCOPE(scope);
@@ -549,6 +564,7 @@ static void *yield_until_it_is_enough(void *arg)
     return arg;
 }
 
+/* S-42 */
 TEST_REAL_RACE(what_is_pinned_to_a_thread_that_comes_back_later_is_not_overlooked)
 {
     pthread_t driver;
@@ -621,6 +637,7 @@ static void run_relay(strand_scope scope, const strand_pool *pools, int count, b
     strand_scope_join(scope);
 }
 
+/* S-35, S-63 */
 TEST_RACE(a_token_that_goes_round_is_never_overlooked)
 {
     STRAND_SCOPE(scope);
@@ -628,6 +645,7 @@ TEST_RACE(a_token_that_goes_round_is_never_overlooked)
     run_relay(scope, &here, 1, false);
 }
 
+/* S-42, S-62 */
 TEST_RACE(a_token_that_goes_round_several_pools_is_never_overlooked)
 {
     STRAND_SCOPE(scope);
@@ -664,6 +682,7 @@ static void *quit(void *arg)
     return arg;
 }
 
+/* S-42, S-65 */
 TEST_RACE(what_a_pinned_strands_last_message_starts_is_done_before_it_is_quiet)
 {
     static _Atomic int done;

@@ -48,6 +48,7 @@ static strand spawn_writer(strand_scope s, char *name, int waiters)
 
 /* ---- who gets it ----------------------------------------------------------------------------------------- */
 
+/* contract 5.6 */
 TEST_INSIDE(readers_hold_it_together_and_a_writer_alone)
 {
     start();
@@ -99,6 +100,7 @@ TEST_RACE(readers_never_see_a_writer_s_work_half_done)
     CHECK_EQ(pair[0], pair[1]);
 }
 
+/* contract 5.6 */
 TEST_INSIDE(a_reader_waits_behind_a_writer_that_waits)
 {
     STRAND_SCOPE(s);
@@ -170,6 +172,7 @@ static void *write_and_note(void *got)
     return NULL;
 }
 
+/* contract 5.1 */
 TEST_RACE(a_cancel_races_with_the_handing_over)
 {
     for (long i = 0; i < test_scale(3000); i++) {
@@ -268,6 +271,7 @@ TEST_PROGRAM(writing_as_its_reader_is_misuse_and_tells_where_it_was_locked)
     misuse("write_as_a_reader", "function=strand_rwlock_write", "read_here");
 }
 
+/* contract 5.6 */
 TEST_PROGRAM(reading_again_while_a_writer_waits_is_misuse_and_tells_where_it_was_locked)
 {
     misuse("read_again_while_a_writer_waits", "function=strand_rwlock_read", "read_here");
@@ -284,6 +288,7 @@ static void *read_twice(void *lock)
 }
 
 /* Others come and go meanwhile: that is no wait for itself. */
+/* contract 5.6 */
 TEST_RACE(reading_again_where_no_writer_waits_is_let_pass)
 {
     strand_rwlock lock = {0};

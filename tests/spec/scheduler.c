@@ -20,6 +20,7 @@ static void *run_with(const char *scheduler, int threads, strand_fn *fn, void *a
 
 /* ---- choosing one --------------------------------------------------------------------------- */
 
+/* S-20, S-68, S-69, A-11, contract 2.15 */
 TEST(each_scheduler_can_be_chosen_by_its_name)
 {
     int x = 0;
@@ -27,12 +28,14 @@ TEST(each_scheduler_can_be_chosen_by_its_name)
         CHECK_PTR(run_with(schedulers[i], 2, test_return, &x), &x);
 }
 
+/* A-11, contract 2.15 */
 TEST(no_name_means_stealing)
 {
     int x = 0;
     CHECK_PTR(run_with(NULL, 2, test_return, &x), &x);
 }
 
+/* A-11, contract 2.15 */
 TEST(an_unknown_scheduler_is_refused_by_its_name)
 {
     strand_exception *e = NULL;
@@ -66,6 +69,7 @@ static void *sum_halves(void *arg)
     return TEST_PTR((intptr_t)strand_join(one) + (intptr_t)strand_join(other));
 }
 
+/* S-01, S-20, S-21, A-12, contract 2.15 */
 TEST(every_scheduler_on_every_number_of_threads_computes_the_same)
 {
     int numbers[100];
@@ -103,6 +107,7 @@ static void *take_turns(void *arg)
     return arg;
 }
 
+/* S-01 */
 TEST(strands_that_yield_to_each_other_all_come_to_their_ends)
 {
     for (int i = 0; i < SCHEDULERS; i++) {
@@ -150,6 +155,7 @@ static void *spawn_four(void *arg)
     return arg;
 }
 
+/* S-01 */
 TEST_REAL(on_one_thread_the_scheduler_global_serves_in_the_order_of_coming)
 {
     run_with("global", 1, spawn_four, NULL);
@@ -202,6 +208,7 @@ static void *wake_and_spawn(void *arg)
     return arg;
 }
 
+/* S-01 */
 TEST_REAL(on_one_thread_the_scheduler_global_puts_who_is_spawned_woken_or_yields_behind_all_others)
 {
     run_with("global", 1, wake_and_spawn, NULL);
@@ -263,11 +270,13 @@ static void race_on(int threads, long goal)
     }
 }
 
+/* S-19, contract 2.6 */
 TEST_REAL(strands_that_yield_on_one_thread_make_equal_progress)
 {
     race_on(1, test_scale(10000));
 }
 
+/* S-66, contract 2.6 */
 TEST_REAL(no_strand_that_yields_on_two_threads_is_left_behind)
 {
     race.goal = test_scale(200000);
@@ -299,6 +308,7 @@ static void *fork_and_join_beside_another(void *arg)
     return arg;
 }
 
+/* contract 2.6 */
 TEST_REAL(a_loop_of_spawns_and_joins_starves_nobody)
 {
     for (int i = 0; i < SCHEDULERS; i++) {
@@ -330,6 +340,7 @@ static void *yield_beside_fork_join(void *arg)
     return arg;
 }
 
+/* A-16, contract 2.6 */
 TEST_REAL(a_strand_that_yields_gets_its_turns_under_a_load_of_fork_and_join)
 {
     for (int i = 0; i < SCHEDULERS; i++) {
@@ -365,6 +376,7 @@ static void *sleep_beside_spinners(void *arg)
     return arg;
 }
 
+/* A-16, V-23, contract 2.5 */
 TEST_REAL(timers_fire_while_all_threads_are_busy)
 {
     for (int i = 0; i < SCHEDULERS; i++) {
@@ -394,6 +406,7 @@ static void *sleep_beside_a_spinner(void *arg)
     return arg;
 }
 
+/* V-19, V-23, contract 2.2 */
 TEST_REAL(timers_fire_while_one_of_two_threads_never_switches)
 {
     for (int i = 0; i < SCHEDULERS; i++) {

@@ -168,6 +168,7 @@ static strand_pool_attr attr_of(const char *scheduler, const strand_scheduler *c
         .size = sizeof(strand_pool_attr), .scheduler = scheduler, .custom = custom, .threads = threads};
 }
 
+/* S-68, S-69, A-11, A-20 */
 TEST_INSIDE(strands_live_on_pools_of_any_scheduler)
 {
     strand_pool_attr attrs[] = {attr_of("stealing", NULL, 2), attr_of("global", NULL, 2), attr_of("dedicated", NULL, 1),
@@ -183,6 +184,7 @@ TEST_INSIDE(strands_live_on_pools_of_any_scheduler)
     }
 }
 
+/* S-68 */
 TEST(a_run_may_have_a_scheduler_of_the_users)
 {
     for (int threads = 1; threads <= 4; threads += 3) {
@@ -194,6 +196,7 @@ TEST(a_run_may_have_a_scheduler_of_the_users)
     }
 }
 
+/* S-68 */
 TEST(a_scheduler_is_opened_before_its_first_task_and_closed_after_the_last)
 {
     int opened = ranks_opened, closed = ranks_closed;
@@ -235,6 +238,7 @@ static void *spawn_in_disorder(void *arg)
     return arg;
 }
 
+/* S-68, A-20 */
 TEST(the_order_is_the_schedulers)
 {
     static const int expected[] = {0, 0, 1, 2, 2, 3};
@@ -269,6 +273,7 @@ static void *spawn_in_order(void *arg)
     return arg;
 }
 
+/* S-40, contract 2.16 */
 TEST_REAL(one_thread_with_a_queue_of_its_own_is_first_come_first_served)
 {
     static const char *const schedulers[] = {"dedicated", "current", "global"};
@@ -293,6 +298,7 @@ static void *note_thread(void *out)
     return out;
 }
 
+/* S-40, S-43, A-11, contract 2.15, 2.16 */
 TEST_REAL(current_is_the_callers_thread_and_dedicated_is_not)
 {
     pid_t seen = 0;
@@ -308,6 +314,7 @@ TEST_REAL(current_is_the_callers_thread_and_dedicated_is_not)
 
 /* ---- what is refused ------------------------------------------------------------------------ */
 
+/* S-68 */
 TEST(schedulers_that_no_run_can_have_are_refused)
 {
     static const strand_scheduler nameless = {.size = sizeof nameless, .push = lifo_push, .pick = lifo_pick};
@@ -325,6 +332,7 @@ static int refuse(void *state)
     return -ENOSPC;
 }
 
+/* S-68 */
 TEST(a_scheduler_may_refuse_to_be_opened)
 {
     static const strand_scheduler picky = {

@@ -14,6 +14,7 @@ static void spawn_cancelled(strand_scope scope, struct test_child *child)
 
 /* ---- the ways out of a block ----------------------------------------------------------------- */
 
+/* contract 4.1 */
 TEST_INSIDE(falling_off_a_block_waits_for_its_children)
 {
     struct test_child child = {0};
@@ -31,6 +32,7 @@ static int leave_by_return(struct test_child *child)
     return 7;
 }
 
+/* contract 4.1 */
 TEST_INSIDE(a_return_waits_for_the_children_and_keeps_its_value)
 {
     struct test_child child = {0};
@@ -38,6 +40,7 @@ TEST_INSIDE(a_return_waits_for_the_children_and_keeps_its_value)
     CHECK_EQ(child.ended, 1);
 }
 
+/* contract 4.1 */
 TEST_INSIDE(a_break_waits_for_the_children)
 {
     struct test_child child = {0};
@@ -49,6 +52,7 @@ TEST_INSIDE(a_break_waits_for_the_children)
     CHECK_EQ(child.ended, 1);
 }
 
+/* contract 4.1 */
 TEST_INSIDE(a_continue_waits_for_the_children)
 {
     struct test_child children[3] = {{0}};
@@ -61,6 +65,7 @@ TEST_INSIDE(a_continue_waits_for_the_children)
     CHECK_EQ(children[2].ended, 1);
 }
 
+/* contract 4.1 */
 TEST_INSIDE(a_goto_out_of_the_block_waits_for_the_children)
 {
     struct test_child child = {0};
@@ -80,6 +85,7 @@ static void *leave_by_throw(void *child)
     strand_throw(&TEST_ERROR, "out");
 }
 
+/* contract 4.1 */
 TEST_INSIDE(an_exception_waits_for_the_children_and_goes_on)
 {
     struct test_child child = {0};
@@ -100,6 +106,7 @@ static void *leave_by_interruption(void *children)
     return NULL;
 }
 
+/* contract 4.1 */
 TEST_INSIDE(an_interruption_cancels_the_children_and_waits_for_them)
 {
     struct test_child children[2] = {{0}};
@@ -113,6 +120,7 @@ TEST_INSIDE(an_interruption_cancels_the_children_and_waits_for_them)
     }
 }
 
+/* V-28, contract 4.36 */
 TEST_INSIDE(leaving_a_scope_cancels_and_waits_for_its_children)
 {
     struct test_child children[5] = {{0}};
@@ -154,6 +162,7 @@ static void *leave_with_resisting_child(void *children)
     return NULL;
 }
 
+/* V-28, V-33, contract 4.36 */
 TEST_INSIDE(a_cancelled_owner_still_waits_for_its_children_at_the_end_of_the_scope)
 {
     struct test_child children[2] = {{0}};
@@ -200,6 +209,7 @@ static void *leave_two_scopes(void *unused)
 }
 
 /* The children of the first are not even cancelled before those of the second have ended. */
+/* V-24 */
 TEST_INSIDE(scopes_of_one_block_are_left_the_last_one_first)
 {
     strand_exception *e = strand_try(leave_two_scopes, NULL, NULL);
@@ -208,6 +218,7 @@ TEST_INSIDE(scopes_of_one_block_are_left_the_last_one_first)
     strand_exception_release(e);
 }
 
+/* V-24 */
 TEST_INSIDE(leaving_an_inner_scope_leaves_the_children_of_the_outer_one_alone)
 {
     struct test_child outside = {0}, inside = {0};
@@ -268,6 +279,7 @@ static void *write_number(void *number)
     return NULL;
 }
 
+/* contract 3.2 */
 TEST_INSIDE(children_use_locals_of_their_parent_that_outlive_the_scope)
 {
     int numbers[10] = {0};
@@ -425,6 +437,7 @@ TEST_INSIDE(joining_a_scope_is_interruptible)
 
 /* ---- many ------------------------------------------------------------------------------------ */
 
+/* V-28 */
 TEST_RACE(leaving_a_scope_waits_for_many_children)
 {
     long n = test_scale(10000);

@@ -41,6 +41,7 @@ static void *log_why(void *unused)
     return unused;
 }
 
+/* contract 4.4, 4.13 */
 TEST_INSIDE(a_strand_spawned_into_a_cancelled_scope_is_born_cancelled)
 {
     STRAND_SCOPE(s);
@@ -67,6 +68,7 @@ TEST_INSIDE(joining_a_born_cancelled_child_throws_child_cancelled)
     CHECK(thrown);
 }
 
+/* contract 4.13 */
 TEST_INSIDE(a_born_cancelled_child_that_never_blocks_returns_its_value)
 {
     STRAND_SCOPE(s);
@@ -119,6 +121,7 @@ static void *cancel_own_scope(void *child)
 }
 
 /* Nothing in it may throw: cancelling, counting and leaving give back. */
+/* contract 4.22 */
 TEST_INSIDE(a_cancelled_owner_can_cancel_its_scope_and_leave_it)
 {
     struct test_child child = {0};

@@ -33,6 +33,7 @@ static void run_program(struct test_output *output, int seed, const char *arg)
     unsetenv("STRAND_SEED");
 }
 
+/* contract 2.18, 2.19 */
 TEST_PROGRAM(the_same_seed_in_the_environment_gives_the_same_run)
 {
     for (int i = 0; i < SCHEDULERS; i++) {
@@ -71,6 +72,7 @@ TEST_PROGRAM(a_run_with_a_seed_says_its_seed_its_schedule_and_its_steps_on_stand
     CHECK_CONTAINS(o.err, text);
 }
 
+/* contract 2.19 */
 TEST_PROGRAM(another_seed_gives_another_schedule)
 {
     for (int i = 0; i < SCHEDULERS; i++) {
@@ -172,6 +174,7 @@ static void run_writers(uint64_t seed, struct script *script)
     CHECK_EQ(script->length, TURNS * 10);
 }
 
+/* contract 2.18, 2.19 */
 TEST_REAL(a_seed_in_the_options_gives_the_same_run_each_time)
 {
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -205,6 +208,7 @@ TEST_REAL(a_seed_in_the_environment_counts_before_the_one_of_the_options)
     CHECK_STR(four.text, three.text);
 }
 
+/* contract 2.19 */
 TEST_REAL(the_threads_of_a_run_with_a_seed_are_played_by_its_caller)
 {
     struct script script;
@@ -255,6 +259,7 @@ static void *sleep_an_hour(void *arg)
     return arg;
 }
 
+/* contract 2.19 */
 TEST_REAL(an_hour_of_sleep_takes_no_real_time_under_a_seed_and_the_clock_shows_it)
 {
     run_in_no_time(sleep_an_hour, NULL);
@@ -280,6 +285,7 @@ static void *sleep_side_by_side(void *arg)
     return arg;
 }
 
+/* contract 2.19 */
 TEST_REAL(strands_sleep_side_by_side_in_virtual_time)
 {
     run_in_no_time(sleep_side_by_side, NULL);
@@ -304,6 +310,7 @@ static void *set_a_deadline(void *arg)
     return arg;
 }
 
+/* contract 2.19 */
 TEST_REAL(deadlines_are_of_virtual_time_under_a_seed)
 {
     run_in_no_time(set_a_deadline, NULL);
@@ -321,6 +328,7 @@ static void *yield_and_look(void *arg)
     return arg;
 }
 
+/* contract 2.19 */
 TEST_REAL(virtual_time_goes_on_while_nobody_sleeps)
 {
     run_in_no_time(yield_and_look, NULL);

@@ -2,6 +2,7 @@
  * Waiting for one of many: exactly one case happens, whatever the others could have done.
  * Channels that are closed are in select_closed.c.
  */
+/* */
 #define SUITE select
 #include "channels.h"
 
@@ -12,6 +13,7 @@
 
 /* ---- one of many ------------------------------------------------------------------------------- */
 
+/* */
 TEST_INSIDE(the_case_that_can_happen_does_and_the_others_have_no_effect)
 {
     FOR_BOTH_WAYS(flags)
@@ -35,6 +37,7 @@ TEST_INSIDE(the_case_that_can_happen_does_and_the_others_have_no_effect)
     }
 }
 
+/* */
 TEST_INSIDE(a_send_can_be_the_case_that_happens)
 {
     FOR_BOTH_WAYS(flags)
@@ -49,6 +52,7 @@ TEST_INSIDE(a_send_can_be_the_case_that_happens)
     }
 }
 
+/* */
 TEST_INSIDE(a_select_that_waits_gets_what_is_sent)
 {
     FOR_BOTH_WAYS(flags)
@@ -71,6 +75,7 @@ TEST_INSIDE(a_select_that_waits_gets_what_is_sent)
     }
 }
 
+/* */
 TEST_INSIDE(a_select_that_waits_to_send_is_received_from)
 {
     FOR_BOTH_WAYS(flags)
@@ -89,6 +94,7 @@ TEST_INSIDE(a_select_that_waits_to_send_is_received_from)
     }
 }
 
+/* H-06 */
 TEST_INSIDE(room_that_a_receive_makes_is_taken_by_a_select_that_waits_to_send)
 {
     STRAND_SCOPE(s);
@@ -105,6 +111,7 @@ TEST_INSIDE(room_that_a_receive_makes_is_taken_by_a_select_that_waits_to_send)
     CHECK_EQ(received_from(full), 2);
 }
 
+/* */
 TEST_INSIDE(two_selects_do_one_case_of_each_together)
 {
     FOR_BOTH_WAYS(flags)
@@ -126,6 +133,7 @@ TEST_INSIDE(two_selects_do_one_case_of_each_together)
     }
 }
 
+/* */
 TEST_INSIDE(the_same_channel_may_stand_in_a_select_twice)
 {
     FOR_BOTH_WAYS(flags)
@@ -233,6 +241,7 @@ TEST_INSIDE(of_a_select_that_waits_for_one_object_several_times_any_case_may_hap
     }
 }
 
+/* */
 TEST_INSIDE(a_select_that_sends_and_receives_on_one_channel_never_meets_itself)
 {
     FOR_BOTH_WAYS(flags)
@@ -259,6 +268,7 @@ TEST_INSIDE(a_select_that_sends_and_receives_on_one_channel_never_meets_itself)
     }
 }
 
+/* */
 TEST_INSIDE(two_selects_that_send_and_receive_on_one_channel_meet_each_other)
 {
     STRAND_SCOPE(s);
@@ -274,6 +284,7 @@ TEST_INSIDE(two_selects_that_send_and_receive_on_one_channel_meet_each_other)
     CHECK_EQ(chosen == 0 ? in2 : in, chosen == 0 ? 8 : 9);
 }
 
+/* H-05, X-12 */
 TEST_INSIDE(selects_and_plain_strands_are_served_in_the_order_of_their_coming)
 {
     STRAND_SCOPE(s);
@@ -351,12 +362,14 @@ static void choose_until_all_have_happened(int count)
     strand_join(ended);
 }
 
+/* */
 TEST_INSIDE(by_chance_every_case_that_can_happen_does_sooner_or_later)
 {
     for (int count = 1; count <= 13; count += 3)
         choose_until_all_have_happened(count);
 }
 
+/* */
 TEST_INSIDE(chance_is_fair_among_few_cases)
 {
     STRAND_SCOPE(s);
@@ -377,6 +390,7 @@ TEST_INSIDE(chance_is_fair_among_few_cases)
         CHECK(counts[i] > 350 && counts[i] < 650);
 }
 
+/* */
 TEST_INSIDE(in_order_the_first_listed_that_can_happen_does)
 {
     STRAND_SCOPE(s);
@@ -398,6 +412,7 @@ TEST_INSIDE(in_order_the_first_listed_that_can_happen_does)
     }
 }
 
+/* */
 TEST_INSIDE(in_order_those_who_wait_are_partners_too)
 {
     STRAND_SCOPE(s);
@@ -433,6 +448,7 @@ TEST_INSIDE(now_does_what_can_be_done_and_does_not_wait)
     }
 }
 
+/* */
 TEST_INSIDE(a_select_can_be_kept_and_changed)
 {
     STRAND_SCOPE(s);
@@ -460,6 +476,7 @@ TEST_INSIDE(a_select_can_be_kept_and_changed)
 
 /* ---- nothing ------------------------------------------------------------------------------------- */
 
+/* */
 TEST_INSIDE(a_case_of_zeros_never_happens)
 {
     FOR_BOTH_WAYS(flags)
@@ -487,6 +504,7 @@ TEST_INSIDE(a_select_without_any_case_that_can_happen_says_so)
 
 /* ---- ends and instants ---------------------------------------------------------------------------- */
 
+/* X-19, contract 4.10 */
 TEST_INSIDE(a_select_can_wait_for_the_end_of_a_strand)
 {
     FOR_BOTH_WAYS(flags)
@@ -531,6 +549,7 @@ TEST_INSIDE(a_strand_may_stand_in_a_select_twice_and_end_before_all_others)
     strand_join(two);
 }
 
+/* */
 TEST_INSIDE(of_several_instants_the_earliest_happens_and_not_before_it_has_come)
 {
     FOR_BOTH_WAYS(flags)
@@ -575,6 +594,7 @@ static void *sleep_then_send(void *arg)
     return NULL;
 }
 
+/* */
 TEST_RACE(an_instant_and_a_value_race_and_the_value_is_never_lost)
 {
     STRAND_SCOPE(s);
@@ -594,6 +614,7 @@ TEST_RACE(an_instant_and_a_value_race_and_the_value_is_never_lost)
 
 /* ---- interruption --------------------------------------------------------------------------------- */
 
+/* */
 TEST_INSIDE(a_select_that_was_interrupted_has_had_no_effect)
 {
     FOR_BOTH_WAYS(flags)
@@ -800,6 +821,7 @@ static void meet(const struct party *parties, int count, const size_t *capacitie
 
 static const size_t rendezvous[CHANS] = {0, 0, 0}, mixed[CHANS] = {0, 1, 3};
 
+/* */
 TEST_RACE(selects_that_send_and_receive_on_the_same_channels_pair_up_exactly)
 {
     const struct party all = {.sends = 7, .receives = 7};
@@ -812,6 +834,7 @@ TEST_RACE(selects_that_send_and_receive_on_the_same_channels_pair_up_exactly)
     meet(parties, 6, mixed, test_scale(20000));
 }
 
+/* H-07, X-02, X-06, X-17 */
 TEST_RACE(selects_in_a_circle_of_channels_pair_up_exactly)
 {
     struct party parties[6];
@@ -821,6 +844,7 @@ TEST_RACE(selects_in_a_circle_of_channels_pair_up_exactly)
     meet(parties, 6, mixed, test_scale(20000));
 }
 
+/* */
 TEST_RACE(selects_and_plain_operations_pair_up_exactly)
 {
     struct party parties[8];
@@ -831,6 +855,7 @@ TEST_RACE(selects_and_plain_operations_pair_up_exactly)
 }
 
 /* Each operation takes one round of each of the two, so both come to their ends, or somebody was not woken. */
+/* */
 TEST_RACE(two_selects_with_all_cases_against_each_other_never_miss_each_other)
 {
     for (int way = 0; way < 4; way++) {
@@ -862,6 +887,7 @@ static void *cancel_some(void *arg)
     return NULL;
 }
 
+/* contract 5.1 */
 TEST_RACE(interrupted_selects_neither_lose_nor_double_a_value)
 {
     for (long round = 0; round < test_scale(500); round++) {
@@ -908,6 +934,7 @@ static void *write_notes(void *arg)
 }
 
 /* For the thread sanitizer: the memory is not atomic. */
+/* X-14, contract 8.2 */
 TEST_RACE(what_was_done_before_a_select_is_seen_by_its_partner)
 {
     STRAND_SCOPE(s);

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 
+/* */
 TEST_INSIDE(closed_is_an_outcome_of_the_operation_that_found_it)
 {
     FOR_BOTH_WAYS(flags)
@@ -30,6 +31,7 @@ TEST_INSIDE(closed_is_an_outcome_of_the_operation_that_found_it)
     }
 }
 
+/* */
 TEST_INSIDE(of_a_send_and_a_receive_on_a_closed_channel_either_may_find_it)
 {
     STRAND_SCOPE(s);
@@ -47,6 +49,7 @@ TEST_INSIDE(of_a_send_and_a_receive_on_a_closed_channel_either_may_find_it)
     CHECK_EQ(seen, 3);
 }
 
+/* */
 TEST_INSIDE(the_close_ends_the_wait_of_a_select_to_receive)
 {
     FOR_BOTH_WAYS(flags)
@@ -64,6 +67,7 @@ TEST_INSIDE(the_close_ends_the_wait_of_a_select_to_receive)
     }
 }
 
+/* H-04 */
 TEST_INSIDE(a_select_that_had_queued_to_send_before_the_close_is_a_sender_still)
 {
     STRAND_SCOPE(s);
@@ -81,6 +85,7 @@ TEST_INSIDE(a_select_that_had_queued_to_send_before_the_close_is_a_sender_still)
     CHECK_EQ(STRAND_RECEIVE(chan, &in), -EPIPE);
 }
 
+/* */
 TEST_INSIDE(a_case_can_drop_out_where_its_channel_is_closed)
 {
     FOR_BOTH_WAYS(flags)
@@ -104,6 +109,7 @@ TEST_INSIDE(a_case_can_drop_out_where_its_channel_is_closed)
     }
 }
 
+/* */
 TEST_INSIDE(cases_drop_out_also_while_the_select_waits)
 {
     FOR_BOTH_WAYS(flags)
@@ -125,6 +131,7 @@ TEST_INSIDE(cases_drop_out_also_while_the_select_waits)
     }
 }
 
+/* */
 TEST_INSIDE(a_select_whose_cases_have_all_dropped_out_while_it_waited_says_that_none_can_happen)
 {
     FOR_BOTH_WAYS(flags)
@@ -179,6 +186,7 @@ static void *close_all(void *arg)
     return NULL;
 }
 
+/* */
 TEST_RACE(closing_races_with_selects_that_drop_out)
 {
     for (long round = 0; round < test_scale(1500); round++) {
@@ -278,6 +286,7 @@ static void *select_from_what_ends(void *arg)
     return arg;
 }
 
+/* */
 TEST_REAL(a_channel_that_ends_between_the_first_look_and_the_waiting_is_closed)
 {
     strand_options options = test_options();

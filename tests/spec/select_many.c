@@ -122,12 +122,14 @@ static void *wait_with_many(void *arg)
 
 static int numbers[] = {12, MOST};
 
+/* */
 TEST(on_one_thread_a_select_of_many_cases_that_has_waited_leaves_none_of_them_behind)
 {
     for (int i = 0; i < 2; i++)
         run_on_one_thread(wait_with_many, &numbers[i]);
 }
 
+/* */
 TEST_RACE(a_select_of_many_cases_that_has_waited_leaves_none_of_them_behind)
 {
     for (int i = 0; i < 2; i++)
@@ -168,12 +170,14 @@ static void *interrupt_many(void *arg)
     return arg;
 }
 
+/* */
 TEST(on_one_thread_an_interrupted_select_of_many_cases_leaves_none_of_them_behind)
 {
     for (int i = 0; i < 2; i++)
         run_on_one_thread(interrupt_many, &numbers[i]);
 }
 
+/* H-08, X-16 */
 TEST_RACE(an_interrupted_select_of_many_cases_leaves_none_of_them_behind)
 {
     for (int i = 0; i < 2; i++)
@@ -221,31 +225,37 @@ static void *choose(void *arg)
 
 static int few = 4, some = 16, lots = MOST;
 
+/* */
 TEST_REAL(on_one_thread_chance_is_fair_to_two_of_four_cases)
 {
     run_on_one_thread(choose, &few);
 }
 
+/* */
 TEST_REAL(on_one_thread_chance_is_fair_to_two_of_sixteen_cases)
 {
     run_on_one_thread(choose, &some);
 }
 
+/* */
 TEST_REAL(on_one_thread_chance_is_fair_to_two_of_forty_cases)
 {
     run_on_one_thread(choose, &lots);
 }
 
+/* */
 TEST_REAL_RACE(chance_is_fair_to_two_of_four_cases)
 {
     choose(&few);
 }
 
+/* */
 TEST_REAL_RACE(chance_is_fair_to_two_of_sixteen_cases)
 {
     choose(&some);
 }
 
+/* */
 TEST_REAL_RACE(chance_is_fair_to_two_of_forty_cases)
 {
     choose(&lots);

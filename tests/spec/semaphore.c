@@ -90,6 +90,7 @@ TEST_RACE(no_more_strands_than_there_are_permits_are_inside)
 
 /* ---- order ----------------------------------------------------------------------------------------------- */
 
+/* contract 5.3, 5.6 */
 TEST_INSIDE(who_waits_is_served_in_the_order_of_coming)
 {
     static const struct taker takers[] = {{1, "a"}, {1, "b"}, {1, "c"}};
@@ -106,6 +107,7 @@ TEST_INSIDE(who_waits_is_served_in_the_order_of_coming)
     CHECK_LOG("a b c");
 }
 
+/* contract 5.6 */
 TEST_INSIDE(nobody_overtakes_one_who_waits_for_many)
 {
     static const struct taker many = {3, "many"}, one = {1, "one"};
@@ -176,6 +178,7 @@ TEST_INSIDE(trying_is_not_hindered_by_one_that_was_cancelled)
     CHECK_EQ(strand_semaphore_permits(&sem), 1);
 }
 
+/* contract 5.4 */
 TEST_INSIDE(a_cancelled_waiter_in_the_middle_leaves_no_trace)
 {
     static const struct taker takers[] = {{1, "a"}, {1, "b"}, {1, "c"}};
@@ -215,6 +218,7 @@ static void *release_it(void *semaphore)
     return NULL;
 }
 
+/* contract 4.21, 4.22 */
 TEST_INSIDE(releasing_and_trying_are_not_interrupted)
 {
     strand_semaphore mine = STRAND_SEMAPHORE_INIT(0);
@@ -247,6 +251,7 @@ static void *take_some(void *n)
 
 /* A permit arrives at the same moment: it was taken, or the waiter was interrupted, and then it is there, or went to
  * the next. */
+/* contract 5.1 */
 TEST_RACE(a_cancel_races_with_a_release)
 {
     for (long i = 0; i < test_scale(3000); i++) {
@@ -428,6 +433,7 @@ TEST_INSIDE(a_block_waits_for_its_permit_and_has_none_if_it_is_interrupted)
 
 static struct test_output o;
 
+/* R-01, contract 4.69 */
 TEST_PROGRAM(releasing_more_than_the_bound_is_misuse)
 {
     test_program(&o, "locks", "release_too_many");

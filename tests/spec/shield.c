@@ -39,6 +39,7 @@ static void *operate_under_a_shield(void *arg)
     return arg;
 }
 
+/* V-32, contract 4.42 */
 TEST_INSIDE(a_cancel_does_not_reach_into_a_shield)
 {
     test_run_cancelled(operate_under_a_shield, NULL);
@@ -57,6 +58,7 @@ static void *operate_around_a_shield(void *arg)
     return arg;
 }
 
+/* V-32, contract 4.42 */
 TEST_INSIDE(at_the_end_of_a_shield_the_interruption_is_back)
 {
     test_run_cancelled(operate_around_a_shield, NULL);
@@ -74,6 +76,7 @@ static void *nest_shields(void *arg)
     return arg;
 }
 
+/* V-32, contract 4.42 */
 TEST_INSIDE(the_end_of_an_inner_shield_leaves_the_outer_one_up)
 {
     test_run_cancelled(nest_shields, NULL);
@@ -145,6 +148,7 @@ TEST_INSIDE(a_cancel_during_a_shield_waits_for_its_end)
 
 /* ---- deadlines ------------------------------------------------------------------------------ */
 
+/* contract 4.42 */
 TEST_INSIDE(a_deadline_outside_of_a_shield_waits_for_its_end)
 {
     STRAND_TRY {
@@ -178,12 +182,14 @@ static void *time_out_under_a_shield(void *arg)
     return arg;
 }
 
+/* contract 4.42 */
 TEST_INSIDE(a_deadline_inside_of_a_shield_counts)
 {
     test_run_cancelled(time_out_under_a_shield, NULL);
     CHECK_LOG("timed-out ok");
 }
 
+/* contract 4.42 */
 TEST_INSIDE(a_shield_inside_a_deadline_inside_a_shield_puts_off_that_deadline)
 {
     STRAND_SHIELD;
@@ -216,6 +222,7 @@ static void *join_a_failure_under_a_shield(void *arg)
     return arg;
 }
 
+/* contract 4.42 */
 TEST_INSIDE(a_failed_child_of_a_scope_inside_a_shield_interrupts)
 {
     test_run_cancelled(join_a_failure_under_a_shield, NULL);

@@ -69,6 +69,7 @@ static void *stop_and_work(void *arg)
     return have_three_work(arg);
 }
 
+/* S-30, S-31 */
 TEST(a_run_that_is_stopped_comes_down_in_order_and_that_is_no_failure)
 {
     static int64_t drains[] = {0, -1, NAP};
@@ -345,6 +346,7 @@ static void *stop_by_a_handler(void *arg)
     return have_three_work(arg);
 }
 
+/* S-31 */
 TEST(plain_threads_and_handlers_may_stop_a_run)
 {
     strand_options options = usual();
@@ -370,6 +372,7 @@ static void *stop_by_a_signal(void *arg)
     return have_three_work(arg);
 }
 
+/* S-30 */
 TEST_REAL(a_handler_of_a_signal_may_stop_the_run_that_it_interrupts)
 {
     strand_options options = usual();

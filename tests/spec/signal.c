@@ -23,6 +23,7 @@ static void *wait_for_one(void *signals)
     return signals;
 }
 
+/* P-03, contract 5.1 */
 TEST_INSIDE(a_signal_ends_the_wait_for_it)
 {
     STRAND_SIGNALS(signals, SIGUSR1, SIGTERM);
@@ -35,6 +36,7 @@ TEST_INSIDE(a_signal_ends_the_wait_for_it)
     CHECK_LOG("15");
 }
 
+/* contract 5.2 */
 TEST_INSIDE(signals_that_come_while_nobody_waits_are_kept)
 {
     STRAND_SIGNALS(signals, SIGUSR1, SIGTERM);
@@ -69,6 +71,7 @@ TEST_INSIDE(a_signal_that_comes_again_and_again_keeps_no_other_from_its_turn)
     CHECK_EQ(seen_term, 1);
 }
 
+/* contract 5.3 */
 TEST_INSIDE(all_who_wait_get_theirs_if_different_signals_come)
 {
     STRAND_SIGNALS(signals, SIGUSR1, SIGUSR2);
@@ -81,6 +84,7 @@ TEST_INSIDE(all_who_wait_get_theirs_if_different_signals_come)
     strand_scope_join(scope);
 }
 
+/* contract 9.7 */
 TEST_INSIDE(each_of_several_blocks_gets_the_signal)
 {
     STRAND_SIGNALS(outer, SIGUSR1);
@@ -94,6 +98,7 @@ TEST_INSIDE(each_of_several_blocks_gets_the_signal)
     CHECK_EQ(strand_wait_signal(outer), SIGUSR1);
 }
 
+/* V-30, contract 1.7, 4.20, 5.1, 5.2, 5.4 */
 TEST_INSIDE(a_wait_for_a_signal_is_interrupted_and_takes_none)
 {
     STRAND_SIGNALS(signals, SIGUSR1);
@@ -115,6 +120,7 @@ static void handle(int signal)
     handled = signal;
 }
 
+/* contract 9.7 */
 TEST_INSIDE(a_handler_of_the_program_is_called_as_well_and_is_there_again_afterwards)
 {
     struct sigaction mine = {.sa_handler = handle}, now;
@@ -133,6 +139,7 @@ TEST_INSIDE(a_handler_of_the_program_is_called_as_well_and_is_there_again_afterw
     CHECK_EQ(handled, SIGUSR1);
 }
 
+/* contract 9.7 */
 TEST_INSIDE(after_the_block_a_signal_does_what_it_did_before)
 {
     struct sigaction now;
@@ -151,6 +158,7 @@ static void over_ours(int signal)
 }
 
 /* What was installed over ours stays for good: once in a process. */
+/* contract 9.7 */
 TEST_REAL_INSIDE(a_handler_that_was_installed_meanwhile_stays_and_a_later_block_says_so)
 {
     struct sigaction mine = {.sa_handler = over_ours}, now;
@@ -205,6 +213,7 @@ static void *send_many(void *count)
 }
 
 /* Blocks come and go while the signal comes: the handler must not touch the descriptor of a block that is over. */
+/* contract 9.7 */
 TEST_REAL_INSIDE(blocks_may_come_and_go_while_signals_come)
 {
     struct sigaction mine = {.sa_handler = handle};
@@ -240,6 +249,7 @@ static void *read_until_interrupted(void *fd)
 }
 
 /* Its handler was installed without SA_RESTART, so it counts on EINTR. */
+/* contract 9.7 */
 TEST_REAL_INSIDE(calls_of_the_program_are_interrupted_by_its_handlers_as_before)
 {
     int fds[2];
@@ -265,6 +275,7 @@ TEST_REAL_INSIDE(calls_of_the_program_are_interrupted_by_its_handlers_as_before)
 
 /* ---- after a fork --------------------------------------------------------------------------- */
 
+/* contract 9.7 */
 TEST_PROGRAM(what_comes_to_a_forked_child_does_what_it_did_before_and_stays_there)
 {
     static struct test_output o;

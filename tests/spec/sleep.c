@@ -102,6 +102,7 @@ TEST_REAL(a_sleep_that_is_over_before_it_begins_gives_way_all_the_same)
     strand_run(&options, sleep_for_nothing, NULL);
 }
 
+/* V-08 */
 TEST_INSIDE(others_run_while_a_strand_sleeps)
 {
     struct test_child other = {0};
@@ -208,6 +209,7 @@ static void *sleep_twice(void *unused)
 }
 
 /* The timer of the first sleep, were it left behind, or taken for the second one's, would end that too early. */
+/* contract 5.1, 5.4 */
 TEST_INSIDE(an_interrupted_sleep_leaves_no_timer_behind)
 {
     STRAND_SCOPE(s);
@@ -232,6 +234,7 @@ static void *sleep_a_little(void *outcomes)
     return NULL;
 }
 
+/* contract 4.20, 5.1 */
 TEST_RACE(waking_up_races_with_an_interruption)
 {
     for (long i = 0; i < test_scale(500); i++) {

@@ -168,6 +168,7 @@ TEST_INSIDE(what_is_no_connection_has_no_peer)
 
 /* ---- failures ------------------------------------------------------------------------------- */
 
+/* contract 3.7, 4.65 */
 TEST_INSIDE(nobody_listening_is_an_error_code)
 {
     listen_here();
@@ -175,6 +176,7 @@ TEST_INSIDE(nobody_listening_is_an_error_code)
     CHECK_EQ(strand_dial_tcp("127.0.0.1", port), -ECONNREFUSED);
 }
 
+/* contract 4.65 */
 TEST_INSIDE(a_port_can_be_listened_on_once)
 {
     listen_here();
@@ -182,6 +184,7 @@ TEST_INSIDE(a_port_can_be_listened_on_once)
     CHECK_EQ(strand_close(listener), 0);
 }
 
+/* contract 3.7, 4.65 */
 TEST_INSIDE(an_address_that_makes_no_sense_is_an_error_code)
 {
     char path[200];
@@ -318,6 +321,7 @@ static void *reset_the_peer(void *arg)
     return arg;
 }
 
+/* contract 3.7, 4.65 */
 TEST_SYSTEM_INSIDE(a_peer_that_resets_is_an_error_code)
 {
     char byte;
@@ -395,6 +399,7 @@ static void *accept_one(void *arg)
     return TEST_PTR(fd);
 }
 
+/* V-30, contract 1.7, 5.1, 5.2, 5.4 */
 TEST_INSIDE(an_accept_that_waits_is_interrupted)
 {
     listen_here();
@@ -407,6 +412,7 @@ TEST_INSIDE(an_accept_that_waits_is_interrupted)
     CHECK_EQ(strand_close(listener), 0);
 }
 
+/* contract 4.22 */
 TEST_INSIDE(closing_a_listener_wakes_those_who_accept)
 {
     listen_here();
@@ -419,6 +425,7 @@ TEST_INSIDE(closing_a_listener_wakes_those_who_accept)
 }
 
 /* Whoever accepts there has not run yet. */
+/* contract 4.22 */
 TEST_INSIDE(a_port_is_free_at_once_when_its_listener_is_closed)
 {
     listen_here();
@@ -513,6 +520,7 @@ TEST_REAL_INSIDE(where_nothing_may_suspend_the_system_lingers_by_itself)
 /* ---- names ---------------------------------------------------------------------------------- */
 
 /* A program in which some names are never found. */
+/* contract 1.7, 5.2 */
 TEST_PROGRAM(looking_up_a_name_can_be_interrupted_and_has_a_deadline)
 {
     static struct test_output o;
@@ -533,6 +541,7 @@ TEST_PROGRAM(an_address_that_does_not_answer_leaves_time_for_the_others)
     CHECK_EQ(o.status, 0);
 }
 
+/* contract 3.7, 5.4 */
 TEST_REAL_INSIDE(without_descriptors_accept_says_so_and_loses_no_connection)
 {
     struct rlimit limit, less;
@@ -591,6 +600,7 @@ static void *talk(void *arg)
     return NULL;
 }
 
+/* S-27, V-23 */
 TEST_REAL_INSIDE(many_clients_get_their_own_answers)
 {
     listen_here();

@@ -10,6 +10,7 @@
 
 /* ---- arguments and results ------------------------------------------------------------------- */
 
+/* S-22, V-25 */
 TEST_INSIDE(a_child_gets_its_argument_and_its_joiner_gets_its_value)
 {
     STRAND_SCOPE(s);
@@ -100,6 +101,7 @@ TEST_INSIDE(with_size_zero_the_argument_itself_is_handed_over)
 
 /* ---- a child of its own ---------------------------------------------------------------------- */
 
+/* S-22, V-25 */
 TEST_INSIDE(a_child_runs_while_its_parent_goes_on)
 {
     struct test_child child = {0};
@@ -132,6 +134,7 @@ static void *set_flag_in_parallel(void *unused)
     return unused;
 }
 
+/* contract 2.8 */
 TEST_REAL(children_run_in_parallel_if_there_are_threads)
 {
     test_run_on(3, set_flag_in_parallel, NULL);
@@ -154,6 +157,7 @@ static void *spin_for_child(void *unused)
 }
 
 /* A child that stays in its spawner's private slot for ever is never run here. */
+/* S-46, S-47, S-49, S-57, A-15, V-07, contract 2.8 */
 TEST_REAL(another_thread_runs_the_child_of_a_strand_that_never_gives_way)
 {
     test_run_on(2, spin_for_child, NULL);
@@ -172,6 +176,7 @@ static void *spawn_while_cancelled(void *arg)
 }
 
 /* Spawning is no cancellation point, and a cancel does not run ahead into children. */
+/* contract 4.4 */
 TEST_INSIDE(a_cancelled_strand_can_spawn_and_its_child_is_not_cancelled)
 {
     struct test_child child = {0};

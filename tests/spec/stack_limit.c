@@ -316,6 +316,7 @@ static void *fill_outer_and_inner(void *arg)
     return arg;
 }
 
+/* V-01, contract 1.2 */
 TEST_REAL(each_run_has_a_limit_of_its_own)
 {
     strand_options options = limited_to(4 * STACK);

@@ -167,6 +167,7 @@ static void *stay_in_place(void *arg)
     return arg;
 }
 
+/* V-04, V-05, contract 3.1 */
 TEST_INSIDE(the_locals_of_a_strand_stay_where_they_are)
 {
     STRAND_SCOPE(scope);
@@ -181,6 +182,7 @@ static void *write_through(void *place)
     return place;
 }
 
+/* contract 3.2 */
 TEST_INSIDE(a_child_may_use_its_parents_locals)
 {
     int places[10] = {0};
@@ -229,6 +231,7 @@ static uint64_t count_stacks(void)
     return stats.stacks;
 }
 
+/* contract 3.4 */
 TEST_INSIDE(stacks_are_used_again)
 {
     long strands = test_scale(10000);
@@ -259,12 +262,14 @@ static void *park_many(void *arg)
     return arg;
 }
 
+/* S-04, V-02 */
 TEST_REAL(a_hundred_thousand_strands_can_be_parked_at_once)
 {
     long strands = test_scale(100000);
     test_run(park_many, &strands);
 }
 
+/* contract 3.9 */
 TEST(a_thousand_strands_with_required_guards_can_be_parked_at_once)
 {
     long strands = test_scale(1000);
@@ -409,6 +414,7 @@ TEST_OWN_STACKS(a_stack_that_is_refused_is_an_exception_of_its_strand_whoever_ha
 
 /* ---- guards --------------------------------------------------------------------------------- */
 
+/* contract 3.9 */
 TEST_REAL(required_guards_that_cannot_be_had_are_refused_clearly)
 {
     strand_exception *e = NULL;
@@ -431,6 +437,7 @@ static void count_guard_warnings(const char *message, void *arg)
         warnings++;
 }
 
+/* contract 3.11 */
 TEST_REAL(best_effort_without_guards_warns_once_and_runs)
 {
     long strands = test_scale(100);
@@ -453,6 +460,7 @@ static void overflow(const char *how)
     CHECK(strstr(o.out, "still alive") == NULL);
 }
 
+/* contract 3.8 */
 TEST_PROGRAM(an_overflow_is_reported_with_the_name_of_the_strand_and_the_size_of_its_stack)
 {
     overflow("deep");
@@ -462,12 +470,14 @@ TEST_PROGRAM(an_overflow_is_reported_with_the_name_of_the_strand_and_the_size_of
         CHECK_CONTAINS(o.err, "131072");
 }
 
+/* contract 3.8 */
 TEST_PROGRAM(an_overflow_is_reported_with_its_trace)
 {
     overflow("deep");
     CHECK_CONTAINS(o.err, "dive_deeper");
 }
 
+/* contract 3.8 */
 TEST_PROGRAM(an_overflow_on_a_thread_that_is_not_the_first_is_reported_too)
 {
     overflow("threads");
@@ -475,6 +485,7 @@ TEST_PROGRAM(an_overflow_on_a_thread_that_is_not_the_first_is_reported_too)
     CHECK_CONTAINS(o.err, "deep-diver");
 }
 
+/* contract 3.8 */
 TEST_PROGRAM(a_frame_bigger_than_the_guard_is_reported_too)
 {
     overflow("big-frame");
@@ -513,6 +524,7 @@ TEST_PROGRAM(a_fault_on_a_stack_of_the_programs_own_is_not_called_an_overflow)
     CHECK(strstr(o.err, "overflow in strand") == NULL);
 }
 
+/* contract 3.8 */
 TEST_PROGRAM(an_overflow_of_the_root_is_reported_too)
 {
     overflow("root");
@@ -520,6 +532,7 @@ TEST_PROGRAM(an_overflow_of_the_root_is_reported_too)
     CHECK_CONTAINS(o.err, "root");
 }
 
+/* contract 3.11 */
 TEST_PROGRAM(without_guards_an_overflow_is_found_at_the_next_switch)
 {
     setenv("STRAND_GUARDS", "none", 1);
@@ -528,6 +541,7 @@ TEST_PROGRAM(without_guards_an_overflow_is_found_at_the_next_switch)
     CHECK_CONTAINS(o.err, "deep-diver");
 }
 
+/* contract 3.8 */
 TEST_PROGRAM(a_fault_that_is_no_overflow_is_not_called_one)
 {
     overflow("null");

@@ -36,6 +36,7 @@ static void use_in_another_run(const char *name)
     CHECK_CONTAINS(o.err, "another run");
 }
 
+/* V-01, contract 1.2 */
 TEST_PROGRAM(a_handle_of_another_run_is_misuse_that_says_so_by_whatever_function)
 {
     each_case(use_in_another_run);
@@ -73,6 +74,7 @@ static void use_after_its_run(const char *name)
     check_misuse(name);
 }
 
+/* V-01, contract 1.2 */
 TEST_PROGRAM(a_handle_of_a_run_that_has_ended_is_as_stale_as_any)
 {
     each_case(use_after_its_run);

@@ -95,18 +95,21 @@ static void run_with(enum strand_directive what)
         strand_event_wait(&done);
 }
 
+/* */
 TEST_INSIDE(an_actor_that_is_restarted_begins_anew_and_keeps_its_messages)
 {
     run_with(STRAND_RESTART);
     CHECK_LOG("c+ cx1 ! c- c+ c.1 c-");
 }
 
+/* */
 TEST_INSIDE(an_actor_that_is_resumed_goes_on_with_its_state)
 {
     run_with(STRAND_RESUME);
     CHECK_LOG("c+ cx1 ! c.2 c-");
 }
 
+/* */
 TEST_INSIDE(an_actor_that_is_stopped_handles_no_more)
 {
     run_with(STRAND_STOP);
@@ -138,6 +141,7 @@ static void put_aside_in_the_first_life(void *state, strand_message *message)
 static const strand_actor_class hoarder = {
     .size = sizeof hoarder, .name = "hoarder", .receive = put_aside_in_the_first_life, .start = count_life};
 
+/* */
 TEST_INSIDE(what_was_put_aside_comes_first_after_a_restart)
 {
     begin();
@@ -187,6 +191,7 @@ static void log_parent(void *state)
 static const strand_actor_class weak = {
     .size = sizeof weak, .name = "weak", .receive = spawn_the_hopeless, .decide = give_up, .stop = log_parent};
 
+/* contract 6.4 */
 TEST_INSIDE(what_a_supervisor_escalates_is_its_own_failure)
 {
     begin();
@@ -241,6 +246,7 @@ static void have_children(void *state, strand_message *message)
 static const strand_actor_class fertile = {.size = sizeof fertile, .name = "fertile", .receive = have_children};
 
 /* Its walk through them meets some that have just left, whose memory others get. */
+/* contract 6.4 */
 TEST_RACE(an_actor_is_stopped_while_its_children_end)
 {
     strand_actor others[CHILDREN / 2];
@@ -277,6 +283,7 @@ static const strand_actor_class limited = {.size = sizeof limited,
                                            .max_restarts = 2,
                                            .restarts_within_ns = STRAND_S};
 
+/* */
 TEST_INSIDE(a_child_that_is_restarted_too_often_is_stopped)
 {
     begin();
@@ -297,6 +304,7 @@ static const strand_actor_class slow = {.size = sizeof slow,
                                         .backoff_ns = 20 * STRAND_MS,
                                         .max_backoff_ns = 40 * STRAND_MS};
 
+/* */
 TEST_INSIDE(restarts_may_be_put_off_longer_each_time)
 {
     begin();
@@ -331,6 +339,7 @@ static const strand_actor_class united = {.size = sizeof united,
                                           .all_for_one = true};
 
 /* The two restart beside each other, so only the order of each one's words is certain. */
+/* */
 TEST_INSIDE(what_is_decided_about_one_may_happen_to_all)
 {
     begin();
@@ -393,6 +402,7 @@ static void *run_a_failing_system(void *arg)
 }
 
 /* It fails more often than the guardian restarts it. */
+/* contract 6.4 */
 TEST_INSIDE(what_nobody_deals_with_is_the_owners_failure)
 {
     strand_exception *e = strand_try(run_a_failing_system, NULL, NULL);
@@ -420,6 +430,7 @@ static void spawn_stillborn(void *state, strand_message *message)
 static const strand_actor_class mother = {
     .size = sizeof mother, .name = "mother", .receive = spawn_stillborn, .max_restarts = 2};
 
+/* contract 6.4 */
 TEST_INSIDE(an_actor_that_fails_while_it_is_restarted_has_failed_again)
 {
     STRAND_ACTORS(system, NULL);

@@ -10,6 +10,7 @@ static void *join_scope(void *scope)
     return NULL;
 }
 
+/* contract 4.30 */
 TEST_INSIDE(joining_the_scope_throws_the_first_failure_with_the_others_suppressed)
 {
     strand children[3];
@@ -27,6 +28,7 @@ TEST_INSIDE(joining_the_scope_throws_the_first_failure_with_the_others_suppresse
     CHECK_EQ(strand_scope_count(s), 0);
 }
 
+/* contract 4.30 */
 TEST_INSIDE(leaving_the_scope_throws_the_first_failure_with_the_others_suppressed)
 {
     strand children[3];
@@ -79,6 +81,7 @@ TEST_INSIDE(the_second_failure_is_suppressed_in_the_first_one_that_was_joined)
     CHECK_LOG("caught");
 }
 
+/* contract 4.40 */
 TEST_INSIDE(a_failure_and_live_strands_together_throw_the_failure_with_live_strands_suppressed)
 {
     struct test_child blocked = {0};
@@ -298,6 +301,7 @@ static void *sleep_over_failures(void *i)
 }
 
 /* Whether they fail before they are cancelled, or after it: no exception is lost, and none is told twice. */
+/* contract 4.30 */
 TEST_RACE(of_children_that_fail_at_once_each_is_told_once)
 {
     for (long i = 0; i < test_scale(1000); i++) {

@@ -35,6 +35,7 @@ static void *count_threads(void *count)
     return count;
 }
 
+/* S-04, S-29, V-02, V-03, contract 2.10 */
 TEST_REAL(a_run_has_the_threads_that_it_was_told)
 {
     for (int i = 0; i < THREAD_COUNTS; i++) {
@@ -44,6 +45,7 @@ TEST_REAL(a_run_has_the_threads_that_it_was_told)
     }
 }
 
+/* S-24, V-09, contract 2.10 */
 TEST_REAL(a_run_has_one_thread_unless_told_otherwise)
 {
     uint64_t count = 0;
@@ -51,6 +53,7 @@ TEST_REAL(a_run_has_one_thread_unless_told_otherwise)
     CHECK_EQ(count, 1);
 }
 
+/* S-24, contract 2.12 */
 TEST_REAL(threads_allowed_means_one_per_cpu_that_may_be_used)
 {
     uint64_t count = 0;
@@ -82,6 +85,7 @@ static void *is_bound_to(void *cpu)
 }
 
 /* The caller's own thread is left as it is. */
+/* contract 2.12 */
 TEST_REAL(the_threads_of_a_run_may_be_bound_to_cpus)
 {
     int cpu = first_cpu(), cpus[] = {cpu, cpu};
@@ -102,6 +106,7 @@ static void check_refused(const int *cpus, int count, const char *scheduler, con
     test_refused((strand_options){.cpus = cpus, .cpus_count = count, .scheduler = scheduler}, words);
 }
 
+/* contract 2.12 */
 TEST_REAL(cpus_that_can_not_be_had_are_refused)
 {
     int cpus[] = {first_cpu(), 1 << 20};
@@ -129,6 +134,7 @@ static int cpus_of_this_process(void)
     return cpus;
 }
 
+/* S-24 */
 TEST_REAL(as_many_threads_are_allowed_as_there_are_cpus_that_may_be_used)
 {
     unsetenv("STRAND_THREADS");
@@ -136,23 +142,27 @@ TEST_REAL(as_many_threads_are_allowed_as_there_are_cpus_that_may_be_used)
     CHECK_EQ(threads_allowed_in_a_program("all-cpus"), cpus_of_this_process());
 }
 
+/* S-24 */
 TEST_PROGRAM(four_cpus_of_eight_allow_four_threads)
 {
     unsetenv("STRAND_THREADS");
     CHECK_EQ(threads_allowed_in_a_program("four"), 4);
 }
 
+/* S-24 */
 TEST_PROGRAM(more_cpus_than_fit_into_the_usual_mask_are_counted)
 {
     unsetenv("STRAND_THREADS");
     CHECK_EQ(threads_allowed_in_a_program("many"), 1500);
 }
 
+/* S-26, contract 2.12 */
 TEST_PROGRAM(a_process_restricted_to_one_cpu_is_allowed_one_thread)
 {
     CHECK_EQ(threads_allowed_in_a_program("one-cpu"), 1);
 }
 
+/* S-25, contract 2.13 */
 TEST_PROGRAM(three_threads_are_allowed_if_the_cpus_cannot_be_known)
 {
     static struct test_output o;
@@ -166,18 +176,21 @@ TEST_PROGRAM(three_threads_are_allowed_if_the_cpus_cannot_be_known)
     CHECK_EQ(atoi(o.out), 3);
 }
 
+/* S-28, contract 2.12 */
 TEST_PROGRAM(the_environment_limits_the_threads_that_are_allowed)
 {
     setenv("STRAND_THREADS", "1", 1);
     CHECK_EQ(threads_allowed_in_a_program("all-cpus"), 1);
 }
 
+/* S-28, contract 2.12 */
 TEST_PROGRAM(the_environment_does_not_allow_more_threads_than_cpus)
 {
     setenv("STRAND_THREADS", "100000", 1);
     CHECK_EQ(threads_allowed_in_a_program("one-cpu"), 1);
 }
 
+/* S-28 */
 TEST_PROGRAM(an_environment_that_makes_no_sense_limits_nothing)
 {
     int allowed = threads_allowed_in_a_program("all-cpus");
@@ -193,6 +206,7 @@ static void *note_thread(void *id)
     return id;
 }
 
+/* S-43, contract 2.15 */
 TEST_REAL(a_run_of_one_thread_is_on_the_thread_of_its_caller)
 {
     pid_t id = 0;
@@ -203,6 +217,7 @@ TEST_REAL(a_run_of_one_thread_is_on_the_thread_of_its_caller)
     CHECK_EQ(id, gettid());
 }
 
+/* V-03 */
 TEST_REAL(a_run_with_threads_of_its_own_is_not_on_the_thread_of_its_caller)
 {
     pid_t id = 0;
@@ -247,6 +262,7 @@ TEST_REAL(two_strands_run_at_the_same_time_on_two_threads)
     CHECK_EQ(meeting.here, 2);
 }
 
+/* S-27, S-56, A-14, A-15, V-06, V-23, contract 2.3 */
 TEST_REAL(as_many_strands_run_at_the_same_time_as_there_are_threads)
 {
     struct meeting meeting = {.wanted = 8};
@@ -280,6 +296,7 @@ static void *spawn_twenty_counters(void *arg)
     return arg;
 }
 
+/* S-21, V-06 */
 TEST_REAL(never_more_strands_run_at_a_time_than_there_are_threads)
 {
     for (int i = 0; i < THREAD_COUNTS; i++) {
@@ -313,6 +330,7 @@ static void *spawn_on_one_thread(void *arg)
     return arg;
 }
 
+/* S-05 */
 TEST_REAL(a_strand_is_never_on_two_threads_at_once)
 {
     for (int i = 0; i < THREAD_COUNTS; i++)
@@ -332,6 +350,7 @@ static void *fibonacci(void *number)
     return TEST_PTR((intptr_t)strand_join(left) + right);
 }
 
+/* contract 2.11 */
 TEST(a_run_of_one_thread_and_a_run_of_many_give_the_same_results)
 {
     for (int i = 0; i < THREAD_COUNTS; i++)
@@ -365,6 +384,7 @@ static void *join_in_order(void *arg)
     return arg;
 }
 
+/* contract 2.11 */
 TEST(joins_throw_the_same_on_any_number_of_threads)
 {
     for (int i = 0; i < THREAD_COUNTS; i++) {
@@ -396,6 +416,7 @@ static void *be_idle(void *arg)
     return arg;
 }
 
+/* S-02, S-51, S-55, V-19, contract 2.1 */
 TEST_REAL(an_idle_run_uses_no_cpu_and_its_threads_do_not_wake_up)
 {
     for (int threads = 1; threads <= 4; threads += 3)
@@ -418,6 +439,7 @@ static void *be_idle_with_many(void *arg)
     return arg;
 }
 
+/* S-51, contract 2.1 */
 TEST_REAL(a_run_whose_strands_all_sleep_uses_no_cpu)
 {
     run_on(4, be_idle_with_many, NULL);
@@ -451,6 +473,7 @@ static void *be_busy_on_one(void *arg)
     return arg;
 }
 
+/* S-51, S-53, S-58, V-23, contract 2.2 */
 TEST_REAL(one_busy_strand_keeps_no_more_than_one_thread_busy)
 {
     run_on(4, be_busy_on_one, NULL);
@@ -477,6 +500,7 @@ static void *sleep_and_spawn_again(void *arg)
     return arg;
 }
 
+/* S-02, S-51, S-54, V-08, V-19 */
 TEST(threads_that_fell_asleep_take_up_work_again)
 {
     for (int i = 0; i < THREAD_COUNTS; i++)

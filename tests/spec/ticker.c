@@ -62,6 +62,7 @@ TEST_INSIDE(a_caller_that_keeps_up_misses_none)
         CHECK_EQ(missed, 0);
 }
 
+/* */
 TEST_INSIDE(a_tick_can_be_a_case_of_a_select)
 {
     strand_ticker slow = strand_ticker_every(5 * PERIOD), fast = strand_ticker_every(PERIOD);

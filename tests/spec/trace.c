@@ -88,6 +88,7 @@ static NOINLINE void *calls_throws(void *arg)
     return arg;
 }
 
+/* contract 4.58 */
 TEST(the_trace_of_a_throw_has_the_frames_of_the_user_and_no_others)
 {
     CHECK_FRAMES(printed_of(calls_throws), "thrown in", "throws", "calls_throws");
@@ -199,6 +200,7 @@ static NOINLINE void *tries(void *arg)
     strand_rethrow(e);
 }
 
+/* contract 4.58 */
 TEST(frames_of_the_library_between_two_of_the_user_are_shown)
 {
     const char *text = printed_of(tries);
@@ -442,6 +444,7 @@ TEST_PROGRAM(the_trace_of_an_uncaught_exception_has_the_frames_of_the_user_and_n
     CHECK_FRAMES(o.err, "thrown in", "leaves_a_child");
 }
 
+/* contract 4.66 */
 TEST_PROGRAM(the_trace_of_misuse_has_the_frames_of_the_user_and_no_others)
 {
     test_program(&o, "misuse", "join_twice");
@@ -450,6 +453,7 @@ TEST_PROGRAM(the_trace_of_misuse_has_the_frames_of_the_user_and_no_others)
     CHECK_FRAMES(o.err, "in strand 'root'", "block_in_the_section", "block_in_no_suspend");
 }
 
+/* contract 4.66 */
 TEST_PROGRAM(misuse_on_a_plain_thread_is_reported_with_its_trace)
 {
     test_program(&o, "misuse", "yield_on_a_plain_thread");

@@ -67,6 +67,7 @@ TEST_INSIDE(a_catch_block_of_the_kind_runs_after_the_clean_ups_inside)
     CHECK_LOG("deep in worm after");
 }
 
+/* contract 4.52 */
 TEST_INSIDE(a_catch_block_takes_the_kinds_below_its_own)
 {
     STRAND_TRY {
@@ -80,6 +81,7 @@ TEST_INSIDE(a_catch_block_takes_the_kinds_below_its_own)
     CHECK_LOG("deep fruit");
 }
 
+/* contract 4.52 */
 TEST_INSIDE(only_the_first_matching_catch_block_runs)
 {
     STRAND_TRY {
@@ -119,6 +121,7 @@ TEST_INSIDE(what_the_inner_try_catches_the_outer_never_sees)
     CHECK_LOG("deep in2 inner between in1");
 }
 
+/* contract 4.52 */
 TEST_INSIDE(a_kind_that_the_inner_try_does_not_name_goes_on_to_the_outer)
 {
     STRAND_TRY {
@@ -154,6 +157,7 @@ static NOINLINE void catch_fruit_only(void)
     test_log("never");
 }
 
+/* contract 4.52 */
 TEST_INSIDE(an_exception_that_no_block_takes_leaves_the_function_of_the_try)
 {
     STRAND_TRY {
@@ -166,6 +170,7 @@ TEST_INSIDE(an_exception_that_no_block_takes_leaves_the_function_of_the_try)
     CHECK_LOG("in frame caller");
 }
 
+/* contract 9.1 */
 TEST_INSIDE(clean_ups_around_a_try_block_run_once_and_those_inside_run_once)
 {
     TEST_LEAVING("before");
@@ -183,6 +188,7 @@ TEST_INSIDE(clean_ups_around_a_try_block_run_once_and_those_inside_run_once)
 
 /* ---- throwing in a catch block -------------------------------------------------------------- */
 
+/* contract 4.53 */
 TEST_INSIDE(what_a_catch_block_throws_its_own_try_does_not_catch)
 {
     STRAND_TRY {
@@ -228,6 +234,7 @@ TEST_INSIDE(the_exception_that_a_catch_block_pushes_aside_is_suppressed_in_the_n
     CHECK_LOG("deep seen");
 }
 
+/* contract 4.53 */
 TEST_INSIDE(a_catch_block_that_rethrows_passes_the_same_exception_on)
 {
     strand_exception *volatile first = NULL;
@@ -308,6 +315,7 @@ static NOINLINE int return_from_catch(void)
     return 2;
 }
 
+/* contract 4.53 */
 TEST_INSIDE(return_leaves_a_catch_block)
 {
     CHECK_EQ(return_from_catch(), 1);
@@ -343,6 +351,7 @@ out:
     CHECK_LOG("in");
 }
 
+/* contract 4.53 */
 TEST_INSIDE(goto_leaves_a_catch_block)
 {
     STRAND_TRY {
@@ -377,6 +386,7 @@ TEST_INSIDE(continue_in_a_try_block_goes_on_with_the_loop_around_it)
     CHECK_LOG("in in last in tail");
 }
 
+/* contract 4.53 */
 TEST_INSIDE(continue_in_a_catch_block_goes_on_with_the_loop_around_it)
 {
     for (volatile int i = 0; i < 2; i++) {
@@ -411,6 +421,7 @@ TEST_INSIDE(break_in_a_try_block_ends_a_retry_loop)
     CHECK_LOG("retry retry ok");
 }
 
+/* contract 4.53 */
 TEST_INSIDE(break_in_a_catch_block_ends_the_loop_around_it)
 {
     for (volatile int i = 0; i < 3; i++) {
@@ -441,6 +452,7 @@ static void catch_in_clean_up(int *unused)
     STRAND_END
 }
 
+/* contract 9.2 */
 TEST_INSIDE(a_try_in_a_clean_up_leaves_the_exception_in_flight_alone)
 {
     STRAND_TRY {
@@ -469,6 +481,7 @@ static void return_in_clean_up(int *leave)
     test_log("never");
 }
 
+/* contract 9.2 */
 TEST_INSIDE(a_return_out_of_a_try_in_a_clean_up_leaves_the_exception_in_flight_alone)
 {
     STRAND_TRY {
@@ -488,6 +501,7 @@ static void throw_in_clean_up(int *unused)
     throw_stone();
 }
 
+/* contract 4.47 */
 TEST_INSIDE(a_clean_up_on_a_normal_way_out_may_throw)
 {
     STRAND_TRY {
@@ -505,6 +519,7 @@ TEST_INSIDE(a_clean_up_on_a_normal_way_out_may_throw)
 
 /* ---- locals --------------------------------------------------------------------------------- */
 
+/* contract 4.52 */
 TEST_INSIDE(a_volatile_local_written_in_the_try_block_is_right_in_the_catch_block)
 {
     volatile int a = 1;
@@ -524,6 +539,7 @@ TEST_INSIDE(a_volatile_local_written_in_the_try_block_is_right_in_the_catch_bloc
     CHECK_LOG("seen");
 }
 
+/* contract 9.4 */
 TEST_INSIDE(a_loop_counts_right_across_throws)
 {
     volatile int sum = 0;
@@ -560,6 +576,7 @@ static NOINLINE int hold_many_registers(int a, int b, int c, int d, int e, int f
     return 0;
 }
 
+/* contract 9.4 */
 TEST_INSIDE(locals_that_the_try_block_does_not_write_survive_a_throw)
 {
     CHECK_EQ(hold_many_registers(1, 2, 3, 4, 5, 6), 21 + 2 + 12 + 30 + 4 + 6);
@@ -574,6 +591,7 @@ static void *throw_hard(void *arg)
     return arg;
 }
 
+/* contract 4.51 */
 TEST_INSIDE(strand_try_gives_what_the_function_returned)
 {
     int x = 0;
@@ -582,6 +600,7 @@ TEST_INSIDE(strand_try_gives_what_the_function_returned)
     CHECK_PTR(result, &x);
 }
 
+/* contract 4.51 */
 TEST_INSIDE(strand_try_needs_no_place_for_a_result)
 {
     CHECK_PTR(strand_try(test_return, NULL, NULL), NULL);
@@ -590,6 +609,7 @@ TEST_INSIDE(strand_try_needs_no_place_for_a_result)
     strand_exception_release(e);
 }
 
+/* contract 4.51 */
 TEST_INSIDE(strand_try_gives_the_exception_that_left_the_function)
 {
     strand_exception *e = strand_try(throw_hard, NULL, NULL);
@@ -607,6 +627,7 @@ static void *try_and_rethrow(void *arg)
     strand_rethrow(e);
 }
 
+/* contract 4.51 */
 TEST_INSIDE(an_exception_from_strand_try_can_be_rethrown_to_the_next_one)
 {
     strand_exception *e = strand_try(try_and_rethrow, NULL, NULL);
@@ -637,6 +658,7 @@ TEST_INSIDE(strand_try_does_not_see_what_is_caught_inside)
 
 /* ---- many ----------------------------------------------------------------------------------- */
 
+/* contract 9.1 */
 TEST_INSIDE(a_throw_runs_the_clean_ups_of_a_hundred_frames)
 {
     char expected[2 * 101 + 8] = "";

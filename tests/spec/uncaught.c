@@ -55,11 +55,13 @@ TEST_PROGRAM(texts_and_names_with_control_characters_forge_no_lines)
     CHECK_CONTAINS(o.err, "'a\\x0alibstrand: b'");
 }
 
+/* V-34, contract 4.56, 9.3 */
 TEST_PROGRAM(an_exception_that_leaves_the_root_ends_the_program_with_exit_status_1)
 {
     die_of("root");
 }
 
+/* contract 4.56 */
 TEST_PROGRAM(the_program_ends_with_kind_message_and_trace_on_standard_error)
 {
     die_of("root");
@@ -69,12 +71,14 @@ TEST_PROGRAM(the_program_ends_with_kind_message_and_trace_on_standard_error)
     CHECK_CONTAINS(o.err, "root_throws");
 }
 
+/* contract 7.4 */
 TEST_PROGRAM(the_clean_ups_of_the_root_run_before_the_program_ends)
 {
     die_of("root");
     CHECK_CONTAINS(o.out, "clean-up of the root ran");
 }
 
+/* V-34 */
 TEST_PROGRAM(the_failure_of_a_grandchild_that_nobody_joins_ends_the_program)
 {
     die_of("grandchild");
@@ -82,6 +86,7 @@ TEST_PROGRAM(the_failure_of_a_grandchild_that_nobody_joins_ends_the_program)
     CHECK_CONTAINS(o.out, "clean-up of the root ran");
 }
 
+/* contract 4.56 */
 TEST_PROGRAM(the_trace_of_a_program_that_ends_goes_across_its_strands)
 {
     die_of("grandchild");
@@ -99,6 +104,7 @@ TEST_PROGRAM(live_strands_left_by_the_root_end_the_program)
 
 /* ---- the exception is returned -------------------------------------------------------------- */
 
+/* contract 4.56 */
 TEST(the_option_uncaught_gets_the_exception_that_left_the_root)
 {
     strand_exception *e = NULL;
@@ -199,6 +205,7 @@ static void keep_message(const char *message, void *arg)
     snprintf(arg, 4096, "%s", message);
 }
 
+/* V-34, contract 4.41 */
 TEST(the_failure_of_a_cancelled_child_goes_to_the_log_hook_when_nothing_else_can_carry_it)
 {
     static char message[4096];

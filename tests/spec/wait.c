@@ -4,6 +4,7 @@
 #define SUITE wait
 #include "test.h"
 
+/* contract 4.10 */
 TEST_INSIDE(waiting_for_a_child_does_not_consume_it)
 {
     STRAND_SCOPE(s);
@@ -21,6 +22,7 @@ static void *wait_and_log(void *other)
     return NULL;
 }
 
+/* contract 4.10 */
 TEST_INSIDE(anybody_may_wait_for_the_end_of_a_strand)
 {
     struct test_child child = {0};
@@ -69,6 +71,7 @@ TEST_INSIDE(waiting_for_a_strand_that_ends_by_an_exception_throws_nothing)
     strand_exception_release(e);
 }
 
+/* contract 4.10 */
 TEST_INSIDE(waiting_for_a_strand_that_is_gone_returns_at_once)
 {
     STRAND_SCOPE(s);
@@ -80,6 +83,7 @@ TEST_INSIDE(waiting_for_a_strand_that_is_gone_returns_at_once)
     strand_wait(child);
 }
 
+/* contract 5.4 */
 TEST_INSIDE(waiting_is_interruptible_and_leaves_the_other_alone)
 {
     struct test_child child = {0};
@@ -160,6 +164,7 @@ TEST_INSIDE(of_many_that_wait_for_an_end_some_leave_and_wait_for_another)
 }
 
 /* Some waiters come before the end, some after it, and some are cancelled meanwhile: all of them end. */
+/* contract 5.1 */
 TEST_RACE(waiting_races_with_the_end_and_with_cancels)
 {
     for (long i = 0; i < test_scale(1000); i++) {

@@ -699,6 +699,7 @@ static void *be_a_user(void *arg)
     return arg;
 }
 
+/* V-22 */
 TEST_INSIDE(of_what_has_no_holder_it_is_told_how_things_stand)
 {
     begin();

@@ -73,6 +73,7 @@ static void tell_and_end(void *state, strand_message *message)
 static const strand_actor_class watched_class = {
     .size = sizeof watched_class, .name = "watched", .state_size = sizeof(strand_actor), .receive = tell_and_end};
 
+/* contract 6.4 */
 TEST_INSIDE(who_watches_is_told_once_after_all_that_was_sent)
 {
     begin();
@@ -93,6 +94,7 @@ TEST_INSIDE(who_watches_is_told_once_after_all_that_was_sent)
     CHECK_LOG("watches 1 2 ended 0");
 }
 
+/* contract 6.4 */
 TEST_INSIDE(who_watches_the_dead_is_told_at_once)
 {
     begin();
@@ -110,6 +112,7 @@ TEST_INSIDE(who_watches_the_dead_is_told_at_once)
     CHECK_LOG("watches ended 0");
 }
 
+/* contract 6.4 */
 TEST_INSIDE(a_watch_ends_with_its_notice_and_may_begin_again)
 {
     begin();
@@ -145,6 +148,7 @@ TEST_INSIDE(who_watches_no_more_is_not_told)
     CHECK_LOG("watches 0");
 }
 
+/* contract 6.4 */
 TEST_INSIDE(not_even_by_a_notice_that_is_in_the_mailbox_already)
 {
     begin();
@@ -163,6 +167,7 @@ TEST_INSIDE(not_even_by_a_notice_that_is_in_the_mailbox_already)
     CHECK_LOG("watches 0");
 }
 
+/* contract 6.4 */
 TEST_RACE(whatever_races_there_is_one_notice_at_most)
 {
     begin();
@@ -228,6 +233,7 @@ static void be_oracle(void *state, strand_message *message)
 
 static const strand_actor_class oracle = {.size = sizeof oracle, .name = "oracle", .receive = be_oracle};
 
+/* contract 6.4 */
 TEST_INSIDE(an_answer_comes_to_who_has_asked)
 {
     begin();
@@ -305,6 +311,7 @@ TEST_REAL(a_plain_thread_may_answer)
     strand_run(&options, have_a_thread_answer, NULL);
 }
 
+/* contract 6.4 */
 TEST_INSIDE(who_asks_an_actor_that_ends_is_told_so)
 {
     static strand_actor a;

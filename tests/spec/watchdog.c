@@ -37,6 +37,7 @@ static const struct kept *report_of(strand_fn *holder, int threads)
     return first_report("holder", &options, with_a_holder, &fn);
 }
 
+/* contract 4.71 */
 TEST_REAL(a_strand_that_computes_is_reported_with_its_trace)
 {
     for (int threads = 1; threads <= 2; threads++) {
@@ -107,6 +108,7 @@ static void *polls(void *arg)
     return arg;
 }
 
+/* contract 4.71 */
 TEST_REAL(a_strand_that_waits_in_a_system_call_is_reported_and_waits_on)
 {
     for (int threads = 1; threads <= 2; threads++) {
@@ -135,6 +137,7 @@ static void *polls_with_room(void *arg)
     return arg;
 }
 
+/* contract 4.71 */
 TEST_REAL(the_trace_in_a_system_call_goes_through_frames_that_are_found_by_a_register)
 {
     const struct kept *kept = report_of(polls_with_room, 1);
@@ -151,6 +154,7 @@ static void *sleeps_in_the_system(void *arg)
     return arg;
 }
 
+/* contract 4.71 */
 TEST_REAL(a_sleep_of_the_system_is_not_cut_short)
 {
     const struct kept *kept = report_of(sleeps_in_the_system, 1);
@@ -209,6 +213,7 @@ static void *catches(void *fn)
 }
 
 /* It lasts twice as long as clean-ups may, and those may last so long that the watchdog has seen it hold before. */
+/* contract 4.50 */
 TEST_REAL(a_strand_that_holds_its_thread_in_a_clean_up_is_said_to_unwind)
 {
     static strand_fn *fn = computes_in_a_clean_up;
@@ -237,6 +242,7 @@ static void *computes_in_a_section(void *arg)
     return arg;
 }
 
+/* contract 4.71 */
 TEST_REAL(a_no_suspend_section_is_named)
 {
     char place[64];
@@ -302,6 +308,7 @@ static strand_options watched_clean_ups(int threads)
     return options;
 }
 
+/* contract 4.50 */
 TEST_REAL(a_clean_up_that_blocks_is_reported_though_it_holds_no_thread)
 {
     for (int threads = 1; threads <= 2; threads++) {
@@ -341,6 +348,7 @@ static void *catches_and_waits_for_the_last_report(void *arg)
     return arg;
 }
 
+/* contract 4.50 */
 TEST_REAL(that_a_clean_up_is_over_is_told_while_the_run_goes_on)
 {
     strand_options options = watched_clean_ups(1);
@@ -371,6 +379,7 @@ static void *one_blocks_in_a_clean_up_and_is_copied_out(void *arg)
     return arg;
 }
 
+/* contract 4.50 */
 TEST_REAL(the_trace_of_a_clean_up_is_there_though_its_frames_are_copied_out)
 {
     for (int threads = 1; threads <= 2; threads++) {
@@ -397,6 +406,7 @@ static void *yields_in_a_clean_up(void *arg)
     return arg;
 }
 
+/* contract 4.50 */
 TEST_REAL(a_clean_up_that_gives_way_all_the_time_is_long_as_well)
 {
     static strand_fn *fn = yields_in_a_clean_up;
@@ -429,6 +439,7 @@ static void *is_held_up_by_a_child(void *arg)
     return arg;
 }
 
+/* contract 4.50 */
 TEST_REAL(a_strand_that_waits_for_its_children_while_it_unwinds_is_reported)
 {
     static strand_fn *fn = is_held_up_by_a_child;
@@ -451,6 +462,7 @@ static void *computes_then_sleeps(void *arg)
     return arg;
 }
 
+/* contract 4.71 */
 TEST_REAL(who_stays_late_is_reported_when_it_lasts_twice_as_long_and_once_when_it_is_over)
 {
     strand_options options = watched(1);
@@ -549,6 +561,7 @@ static void *delays_others(void *arg)
     return arg;
 }
 
+/* contract 4.71 */
 TEST_REAL(what_is_delayed_is_told)
 {
     const struct kept *kept = second_report(delays_others);
@@ -615,6 +628,7 @@ static void *delays_a_sleeper(void *arg)
     return arg;
 }
 
+/* contract 4.71 */
 TEST_REAL(a_timer_that_is_due_is_no_event_of_a_descriptor)
 {
     const struct kept *kept = second_report(delays_a_sleeper);
@@ -648,6 +662,7 @@ static void end_when_it_is_stalled(const strand_late *late, void *arg)
         reports.released = 1;
 }
 
+/* contract 4.71 */
 TEST_REAL(a_pool_is_stalled_when_all_its_threads_are_held)
 {
     strand_options options = watched(3);
@@ -677,6 +692,7 @@ static void *comes_by_while_others_wait(void *arg)
 }
 
 /* Though timers are served, and it can be cancelled. */
+/* contract 4.71 */
 TEST_REAL(who_never_gives_way_to_those_that_wait_is_reported)
 {
     strand_options options = watched(1);

@@ -83,6 +83,7 @@ static void *computes_in_short_pieces(void *arg)
     return arg;
 }
 
+/* contract 4.71 */
 TEST_REAL(who_gives_way_before_the_limit_is_not_reported)
 {
     nobody_is_late(1, computes_in_short_pieces);
@@ -121,6 +122,7 @@ static void *comes_by_alone(void *arg)
     return arg;
 }
 
+/* contract 4.71 */
 TEST_REAL(who_would_give_way_or_comes_by_with_nobody_waiting_is_not_reported)
 {
     nobody_is_late(1, yields_alone);
@@ -158,11 +160,13 @@ static void *many_clean_up_often(void *arg)
     return arg;
 }
 
+/* contract 4.50 */
 TEST_REAL(clean_ups_that_take_less_than_the_limit_are_not_reported)
 {
     nobody_is_late(2, many_clean_up_often);
 }
 
+/* contract 4.71 */
 TEST_PROGRAM(a_process_that_was_stopped_reports_nobody)
 {
     static struct test_output o;
@@ -345,6 +349,7 @@ static void keep_until_some_are_left_out(const strand_late *late, void *arg)
     reports_keep(late, arg);
 }
 
+/* contract 4.71 */
 TEST_REAL(reports_are_limited_and_those_left_out_are_counted)
 {
     strand_options options = watched(MANY);
@@ -404,6 +409,7 @@ static void *be_idle(void *arg)
     return arg;
 }
 
+/* contract 4.71 */
 TEST_REAL(the_watchdog_of_an_idle_run_sleeps)
 {
     for (int threads = 1; threads <= 4; threads += 3) {
@@ -423,6 +429,7 @@ static void *falls_idle_and_is_late(void *arg)
     return arg;
 }
 
+/* contract 4.71 */
 TEST_REAL(after_a_time_in_which_all_slept_it_watches_again)
 {
     for (int threads = 1; threads <= 2; threads++) {
@@ -444,6 +451,7 @@ static void *another_run(void *arg)
     return arg;
 }
 
+/* contract 1.2 */
 TEST_REAL(each_run_has_one_of_its_own)
 {
     pthread_t thread;
@@ -593,6 +601,7 @@ static void *is_late_after_the_dumps(void *arg)
 }
 
 /* They go on without a word to the watchdog: it must not sleep until it is woken. */
+/* contract 4.71 */
 TEST_REAL(after_dumps_from_outside_it_still_watches)
 {
     pthread_t thread;

@@ -588,6 +588,7 @@ static void keep_quiet(const char *message, void *arg)
     CHECK(!strstr(message, "dead letter"));
 }
 
+/* S-04, S-05, S-18, A-03, A-26, contract 6.5 */
 TEST_REAL(no_message_notice_or_answer_is_lost_or_doubled_whatever_actors_do_to_each_other)
 {
     strand_options options = test_options();

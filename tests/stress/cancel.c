@@ -93,6 +93,7 @@ static void *cancel_against_completion(void *arg)
     return arg;
 }
 
+/* contract 4.17 */
 TEST_REAL(a_cancel_against_completion_gives_the_value_or_child_cancelled)
 {
     run(cancel_against_completion);
@@ -122,6 +123,7 @@ static void *cancels_against_join(void *arg)
     return arg;
 }
 
+/* contract 4.17 */
 TEST_REAL(cancels_against_each_other_and_a_join_give_the_value_or_child_cancelled)
 {
     run(cancels_against_join);
@@ -180,6 +182,7 @@ static void *cancels_against_leaving(void *arg)
     return arg;
 }
 
+/* V-28, contract 4.17 */
 TEST_REAL(cancels_from_aside_against_the_owners_leaving_leave_every_child_ended_once)
 {
     run(cancels_against_leaving);
@@ -230,6 +233,7 @@ static void *spawn_in_old_places(void *arg)
     return arg;
 }
 
+/* contract 9.5, 9.6 */
 TEST_REAL(a_cancel_by_a_stale_handle_never_hits_the_strand_that_has_its_place)
 {
     run(spawn_in_old_places);
@@ -258,6 +262,7 @@ static void *hand_off_against_cancel(void *arg)
     return arg;
 }
 
+/* contract 4.17 */
 TEST_REAL(a_cancel_against_a_hand_off_gives_the_value_or_child_cancelled)
 {
     run(hand_off_against_cancel);

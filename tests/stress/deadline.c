@@ -58,6 +58,7 @@ static void *race_in_many_strands(void *arg)
     return arg;
 }
 
+/* contract 4.27 */
 TEST_REAL(a_sleep_against_a_deadline_completes_or_times_out)
 {
     test_run(race_in_many_strands, NULL);
@@ -95,6 +96,7 @@ static void *join_against_a_deadline(void *arg)
     return arg;
 }
 
+/* contract 5.4 */
 TEST_REAL(a_join_that_times_out_leaves_the_child_to_be_joined_again)
 {
     test_run(join_against_a_deadline, NULL);
@@ -154,6 +156,7 @@ static void *nest_in_many_strands(void *arg)
     return arg;
 }
 
+/* contract 4.27 */
 TEST_REAL(nested_deadlines_that_strike_together_unwind_every_block_once)
 {
     test_run(nest_in_many_strands, NULL);

@@ -82,6 +82,7 @@ static void *count_failures_of_plain_scopes(void *arg)
     return arg;
 }
 
+/* V-36 */
 TEST_REAL(failures_of_many_children_are_all_in_the_exception_of_the_scope)
 {
     run(count_failures_of_plain_scopes);
@@ -120,6 +121,7 @@ static void *fetch_failures(void *arg)
     return arg;
 }
 
+/* contract 4.34 */
 TEST_REAL(a_supervisor_fetches_each_failure_once)
 {
     run(fetch_failures);

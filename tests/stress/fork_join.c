@@ -30,6 +30,7 @@ static void *fibonacci_for_a_while(void *arg)
     return arg;
 }
 
+/* S-49, S-61, contract 9.10 */
 TEST_REAL(a_strand_per_call_computes_fibonacci_numbers)
 {
     test_run(fibonacci_for_a_while, NULL);
@@ -71,6 +72,7 @@ static void *skynet_for_a_while(void *arg)
     return arg;
 }
 
+/* S-49 */
 TEST_REAL(trees_of_ten_children_per_strand_add_up)
 {
     test_run(skynet_for_a_while, NULL);
@@ -124,6 +126,7 @@ static void *join_scattered_for_a_while(void *arg)
     return arg;
 }
 
+/* S-61 */
 TEST_REAL(children_can_be_joined_in_a_scattered_order)
 {
     test_run(join_scattered_for_a_while, NULL);
@@ -153,6 +156,7 @@ static void *crowd_for_a_while(void *arg)
     return arg;
 }
 
+/* S-53, S-54, S-60, A-14, contract 2.3 */
 TEST_REAL(threads_that_fall_asleep_and_wake_lose_no_strand)
 {
     test_run(crowd_for_a_while, NULL);

@@ -122,16 +122,19 @@ static void grow_with_scopes_of(unsigned flags)
     CHECK(began > 0);
 }
 
+/* V-36, V-38, contract 7.4 */
 TEST_REAL(every_strand_of_a_random_tree_ends)
 {
     grow_with_scopes_of(0);
 }
 
+/* contract 7.4 */
 TEST_REAL(every_strand_of_a_random_tree_that_stands_together_ends)
 {
     grow_with_scopes_of(STRAND_TOGETHER);
 }
 
+/* contract 7.4 */
 TEST_REAL(every_strand_of_a_random_tree_that_collects_its_failures_ends)
 {
     grow_with_scopes_of(STRAND_COLLECT);

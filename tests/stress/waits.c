@@ -93,6 +93,7 @@ static void *crowds_of_waiters_for_a_while(void *arg)
     return arg;
 }
 
+/* contract 4.10 */
 TEST_REAL(all_who_wait_for_one_strand_are_woken_by_its_end)
 {
     test_run(crowds_of_waiters_for_a_while, NULL);

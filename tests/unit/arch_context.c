@@ -90,6 +90,7 @@ static void *resume(void *arg)
     return NULL;
 }
 
+/* contract 3.6 */
 static void a_context_goes_on_on_another_thread(void)
 {
     uint32_t ids[2] = {0};

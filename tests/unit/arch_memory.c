@@ -47,6 +47,7 @@ static void memory_is_zero_and_zero_again(void)
     arch_unmap(base, SIZE);
 }
 
+/* contract 9.11 */
 static void too_much_is_refused(void)
 {
     void *base = &base;
@@ -71,11 +72,13 @@ static void check_guard(int expected)
     arch_unmap(base, 3 * page);
 }
 
+/* contract 3.10 */
 static void a_guard_faults_until_it_is_removed(void)
 {
     check_guard(0);
 }
 
+/* contract 3.10 */
 static void guards_by_mappings(void)
 {
     setenv("STRAND_GUARDS", "mprotect", 1);
@@ -94,6 +97,7 @@ static int64_t mappings_most(void)
 }
 
 /* Half of the system's mappings go to guards, two for each; what is given back can be had again. */
+/* contract 3.10 */
 static void guards_by_mappings_are_limited(void)
 {
     setenv("STRAND_GUARDS", "mprotect", 1);

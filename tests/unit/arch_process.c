@@ -18,6 +18,7 @@ static void starting_twice_changes_nothing(void)
     CHECK(arch_handles == handles && arch_handles_size == size);
 }
 
+/* contract 9.5 */
 static void chunks_are_aligned_and_zero_for_ever(void)
 {
     enum { CHUNKS = 40 };
@@ -141,6 +142,7 @@ static void use_in_child(void)
         arch_membarrier();
 }
 
+/* contract 9.7 */
 static void a_child_can_go_on(void)
 {
     arch_thread thread;
@@ -260,6 +262,7 @@ static void fault_over_plain(void)
     fault_over(&(struct sigaction){.sa_handler = before_plain, .sa_flags = (int)SA_RESETHAND});
 }
 
+/* contract 9.7 */
 static void a_fault_goes_on_to_who_had_it_before(void)
 {
     char text[8192];
@@ -313,6 +316,7 @@ static void other(int number)
     (void)number;
 }
 
+/* contract 9.7 */
 static void leaving_puts_everything_back(void)
 {
     struct sigaction first, now;
@@ -336,6 +340,7 @@ static void leaving_puts_everything_back(void)
 }
 
 /* A handler that somebody installed meanwhile stays, and no ring of handlers comes into being. */
+/* contract 9.7 */
 static void a_later_handler_is_left_alone(void)
 {
     struct sigaction first, now, action = {.sa_handler = other};

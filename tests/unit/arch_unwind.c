@@ -100,6 +100,7 @@ static NOINLINE bool catches_own(int depth)
     }
 }
 
+/* contract 9.1, 9.4 */
 static void clean_ups_run_innermost_first_and_once(void)
 {
     bool (*const forms[])(int) = {catches_own, catches_builtin, catches_builtin_protected};
@@ -127,6 +128,7 @@ static NOINLINE void nothing_thrown(void)
     CHECK(flying == before);
 }
 
+/* contract 9.1 */
 static void a_normal_way_out_jumps_nowhere(void)
 {
     ran = 0;
@@ -158,6 +160,7 @@ static NOINLINE bool through_busy(void)
     return attempt.caught;
 }
 
+/* contract 9.2 */
 static void a_clean_up_may_contain_a_try(void)
 {
     ran = 0;
@@ -179,6 +182,7 @@ static void *resume(void *arg)
     return NULL;
 }
 
+/* contract 9.1 */
 static void an_unwinding_may_switch_and_change_threads(void)
 {
     struct co co;
@@ -303,6 +307,7 @@ static void leave_nobody_catches(void)
     throw(&flight);
 }
 
+/* contract 9.3 */
 static void an_exception_that_nobody_catches_is_told_and_ends_the_program(void)
 {
     char text[4096];
@@ -311,6 +316,7 @@ static void an_exception_that_nobody_catches_is_told_and_ends_the_program(void)
     CHECK(strstr(text, "nobody catches it") != NULL);
 }
 
+/* contract 4.60 */
 static void without_cxx(void)
 {
     CHECK_EQUAL(arch_process_start(), 0);
@@ -318,6 +324,7 @@ static void without_cxx(void)
         CHECK(arch_cxx_globals() == NULL); /* sanitizers bring the C++ runtime along */
 }
 
+/* contract 4.60 */
 static void with_cxx(void)
 {
     if (!dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL))

@@ -27,6 +27,7 @@ static void ticks_have_a_constant_rate(void)
     }
 }
 
+/* contract 9.11 */
 static void a_futex_wait_ends_at_its_deadline(void)
 {
     _Atomic uint32_t word = 5;
@@ -211,6 +212,7 @@ static void *drain(void *arg)
     return (void *)total;
 }
 
+/* contract 9.11 */
 static void a_write_is_whole_or_an_error(void)
 {
     enum { SIZE = 1 << 20 };
