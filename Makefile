@@ -79,7 +79,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes check models fuzz bench valgrind user-tools coverage man pictures site abi \
+.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes check models fuzz bench valgrind user-tools coverage man pictures conformance site abi \
 	install uninstall setup format clean FORCE
 
 help:
@@ -110,6 +110,7 @@ help:
 	@echo "make site        make the site, in build/site/html: these documents and a page for each header, by mkdocs"
 	@echo "make abi         describe the library's binary interface in tests/abi, which make check compares with; for releases"
 	@echo "make pictures    draw docs/pictures/*.dot as SVG, by graphviz"
+	@echo "make conformance write docs/conformance.md, from docs/conformance.txt and the tags at the tests"
 	@echo "make test-install"
 	@echo "                 install into empty folders, and build programs outside with that; make test does it too"
 	@echo "make test-hardened"
@@ -316,6 +317,9 @@ do-abi: do-lib
 pictures:
 	@tools/setup.sh --check pictures >&2
 	for picture in docs/pictures/*.dot; do dot -Tsvg "$$picture" -o "$${picture%.dot}.svg" || exit 1; done
+
+conformance:
+	@tools/conformance.py
 
 install:
 	$(if $(sanitize)$(counters),$(error a library for $(MODE) is not for installing))
@@ -719,7 +723,7 @@ check-warnings-gcc:
 check-warnings-clang:
 	$(call warned,clang,CC=$(CLANG) CXX=$(CLANGXX))
 check-conformance:
-	tools/check-conformance.sh
+	tools/conformance.py --check
 check-blocking:
 	tools/check-blocking.sh
 check-models:

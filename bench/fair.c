@@ -4,6 +4,7 @@
  * and back after each turn, over unbuffered channels, so there are five hundred groups that know nothing of each other
  * (S-66). fair_sleep: each sleeps for 5 ms after each turn.
  */
+/* S-66 */
 #include "work.h"
 
 #include <stdatomic.h>

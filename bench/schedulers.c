@@ -4,6 +4,7 @@
  * per value. spread: one strand spawns many that compute for 5 us each, per strand; with two threads half of that would
  * be perfect.
  */
+/* S-69 */
 #include "bench.h"
 
 #include <strand/chan.h>

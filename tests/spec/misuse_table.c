@@ -1,7 +1,7 @@
 /*
  * Every row of docs/misuse.md that names a program: its report has every text that the row quotes, and the program ends
- * as the document says. Rows that name a test are checked by tools/check-conformance.sh. A longjmp out of a block is
- * found in several ways, all of them here.
+ * as the document says. Rows that name a test are checked by tools/conformance.py. A longjmp out of a block is found in
+ * several ways, all of them here.
  */
 #define SUITE misuse_table
 #include "test.h"
