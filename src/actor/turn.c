@@ -13,8 +13,8 @@
 
 #include "../sched/switch.h"
 #include "../strand/cxx.h"
-#include "../strand/held.h"
 #include "../strand/interrupt.h"
+#include "../strand/lockset.h"
 #include "../strand/wait.h"
 
 #include <string.h>
@@ -137,7 +137,7 @@ static inline bool is_mute(const struct task *task)
 static inline bool is_clean(struct runner *r, struct cb *me)
 {
     const struct scope *scope = (const struct scope *)(uintptr_t)r->scope.bits[0];
-    return LIKELY(!scope->count && !scope->belongings && !scope->note && !scope->failures && !own_of(me)->held);
+    return LIKELY(!scope->count && !scope->belongings && !scope->note && !scope->failures && !own_of(me)->lockset);
 }
 
 /* A message of the library's own: returns false if it was handled here. */
@@ -300,8 +300,8 @@ void *turns_serve(struct runner *r)
         r->in_hand = NULL;
         r->unhandled = false;
         thread = thread_self();
-        if (UNLIKELY(own_of(r->strand)->held != NULL))
-            held_at_end(thread, r->strand, "strand_actor_class.receive", "has handled a message");
+        if (UNLIKELY(own_of(r->strand)->lockset != NULL))
+            lockset_at_end(thread, r->strand, "strand_actor_class.receive", "has handled a message");
         thread_tick(thread);
         if (UNLIKELY(thread_is_asked_for(thread)))
             (void)thread_yield(thread);

@@ -7,7 +7,7 @@
 
 #include "../base/sort.h"
 #include "../strand/handle.h"
-#include "../strand/held.h"
+#include "../strand/lockset.h"
 #include "../strand/pool.h"
 #include "../strand/scope.h"
 #include "../strand/wait.h"
@@ -260,28 +260,28 @@ static bool is_rwlock_wait(const struct node *node)
     return node->blocked == BLOCKED_READ_LOCK || node->blocked == BLOCKED_WRITE_LOCK;
 }
 
-static void note_hold(struct graph *graph, uint32_t node, struct hold hold)
+static void record_lock(struct graph *graph, uint32_t node, struct lockset_entry entry)
 {
-    unsigned kind = hold.what & 7;
-    if (!hold.what || kind == HELD_MUTEX)
+    unsigned type = entry.what & 7;
+    if (!entry.what || type == LOCK_MUTEX)
         return;
     if (graph->holder_count < graph->holder_room)
         graph->holders[graph->holder_count] =
-            (struct holder){hold.what & ~(uintptr_t)7, hold.site, node, kind == HELD_WRITE_LOCK};
+            (struct holder){entry.what & ~(uintptr_t)7, entry.site, node, type == LOCK_WRITE};
     graph->holder_count++;
 }
 
-static void note_holds(struct graph *graph)
+static void record_locks(struct graph *graph)
 {
     struct own own;
     graph->holder_count = 0;
     for (uint32_t i = 0; i < graph->roll.count; i++) {
-        if (!inspect_own(&graph->view, graph_cb(graph, i), &own) || !own.held)
+        if (!inspect_own(&graph->view, graph_cb(graph, i), &own) || !own.lockset)
             continue;
-        for (int k = 0; k < HELD_FEW; k++)
-            note_hold(graph, i, own.held->few[k]);
-        for (const struct index_node *at = index_first(&own.held->others); at; at = index_next(at))
-            note_hold(graph, i, record_hold(CONTAINER(at, const struct record, by_what)));
+        for (int k = 0; k < LOCKSET_FEW; k++)
+            record_lock(graph, i, own.lockset->few[k]);
+        for (const struct index_node *at = index_first(&own.lockset->others); at; at = index_next(at))
+            record_lock(graph, i, record_entry(CONTAINER(at, const struct lockset_record, by_what)));
     }
 }
 
@@ -297,12 +297,12 @@ static void find_holders(struct graph *graph)
     graph->holders_unknown = true;
     if (graph->view.loose)
         return;
-    note_holds(graph);
+    record_locks(graph);
     if (!graph->holder_count || arch_map(graph->holder_count * sizeof *graph->holders, &memory))
         return;
     graph->holders = memory;
     graph->holder_room = graph->holder_count;
-    note_holds(graph);
+    record_locks(graph);
     sort_in_place(graph->holders, graph->holder_count, sizeof *graph->holders, holder_comes_before);
     graph->holders_unknown = false;
 }

@@ -370,8 +370,8 @@ static void say_wait(const struct view *view, struct cb *c, size_t indent)
     uint64_t owner = gate_value(atomic_load_explicit(&mutex->gate.word, memory_order_acquire)); /* [G4] */
     if (owner)
         out_say(view->out, indent + 4, "%s\n",
-                held_made((struct cb *)(uintptr_t)owner, HELD_MUTEX,
-                          inspect_name(view, plain_load(&mutex->site, memory_order_relaxed)), MADE_ROOM));
+                lockset_made((struct cb *)(uintptr_t)owner, LOCK_MUTEX,
+                             inspect_name(view, plain_load(&mutex->site, memory_order_relaxed)), MADE_ROOM));
 }
 
 bool inspect_own(const struct view *view, struct cb *c, struct own *own)

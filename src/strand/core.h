@@ -89,7 +89,7 @@ struct block;
 struct local;
 struct flight;
 struct checked;
-struct held;
+struct lockset;
 
 /* Who cancelled, and why. Counted. */
 struct note {
@@ -201,7 +201,7 @@ struct own {
     struct block *blocks;      /* the innermost open one */
     uint32_t depth;            /* how many blocks are open: the index of the innermost; index 0 is its own cancel */
     uint32_t floor; /* sources with an index below it are put off: by a shield, or because an exception is in flight */
-    struct held *held; /* what it has to give back: held.h; NULL if it never held anything, else the cb is odd */
+    struct lockset *lockset; /* the locks that it holds; NULL if it never held one, else the cb is odd */
     struct local *locals;
     uint32_t shield; /* as floor, by shields alone */
     /* In a section nobody suspends. */
@@ -216,8 +216,8 @@ _Static_assert(sizeof(struct own) == OWN_SIZE && offsetof(struct own, section_fi
 /* Nothing is open. */
 static inline bool own_is_clean(const struct own *own)
 {
-    return !own->flight && !own->blocks && !own->depth && !own->floor && !own->held && !own->locals && !own->shield &&
-           !own->section_file && !own->checked;
+    return !own->flight && !own->blocks && !own->depth && !own->floor && !own->lockset && !own->locals &&
+           !own->shield && !own->section_file && !own->checked;
 }
 
 /* Of the strand that runs: on its own thread alone. */
@@ -397,7 +397,7 @@ struct runtime {
     const struct reports *reports; /* print.h */
     struct slab cbs, guests, blocks;
     struct slab objects; /* of OBJECT_SIZE bytes: what else has handles */
-    struct slab tickets; /* of TICKET_SIZE bytes: what a strand holds (held.h), and other small records */
+    struct slab tickets; /* of TICKET_SIZE bytes: the records of lockset.h, and other small ones */
     struct cb *root;
     void *result;
     strand_exception *exception;

@@ -5,9 +5,9 @@
 
 #include "carry.h"
 #include "handle.h"
-#include "held.h"
 #include "hook.h"
 #include "local.h"
+#include "lockset.h"
 #include "misuse.h"
 #include "note.h"
 #include "print.h"
@@ -165,8 +165,8 @@ static void end_root(struct thread *thread, struct cb *c)
 COLD void end_slowly(struct thread *thread, struct cb *c)
 {
     struct batch batch;
-    if (UNLIKELY(own_of(c)->held != NULL))
-        held_at_end(thread, c, "strand_fn", "ends");
+    if (UNLIKELY(own_of(c)->lockset != NULL))
+        lockset_at_end(thread, c, "strand_fn", "ends");
     batch_init(&batch);
     if (UNLIKELY(own_of(c)->checked != NULL))
         check_at_end_(c);

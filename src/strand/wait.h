@@ -7,7 +7,7 @@
  *             IDLE --wait_arm--> ARMED --claim--> WON / INTERRUPTED --wait_over--> IDLE
  *                                ARMED --wait_retract (the strand itself)--> IDLE
  *                                ARMED --wait_try (itself)--> TRYING --wait_tried--> ARMED / IDLE
- *                                ARMED --wait_hold (who may claim it)--> TRYING --wait_held_*--> WON / ARMED
+ *                                ARMED --wait_reserve (who may claim it)--> TRYING --wait_reserved_*--> WON / ARMED
  *           A select stands with several sources while it tries to claim the partner of another: TRYING keeps its own
  *           wait from being claimed meanwhile, so that either both happen or neither (docs/protocols/select.md).
  * OWNERSHIP whoever claims an armed wait has to make the strand runnable, once. From wait_arm on
@@ -123,7 +123,7 @@ static inline void wait_tried(struct thread *thread, struct cb *me, uint32_t tag
  * barrier): nobody claims it until one of the next two. False: it is over. Never the wait of a select, which tries
  * others' itself.
  */
-static inline bool wait_hold(struct wait_node *node, bool shared)
+static inline bool wait_reserve(struct wait_node *node, bool shared)
 {
     _Atomic uint64_t *word = &node->waiter->wait.state;
     uint64_t state = atomic_load_explicit(word, memory_order_acquire); /* [W1] */
@@ -134,7 +134,7 @@ static inline bool wait_hold(struct wait_node *node, bool shared)
 }
 
 /* It is claimed: the caller has to make the waiter runnable. */
-static inline void wait_held_claim(struct wait_node *node)
+static inline void wait_reserved_claim(struct wait_node *node)
 {
     uint64_t won = (uint64_t)node->epoch << 32 | (uint64_t)node->index << 8 | WAIT_WON;
     atomic_store_explicit(&node->waiter->wait.state, won, memory_order_release); /* [W1] */
@@ -142,7 +142,7 @@ static inline void wait_held_claim(struct wait_node *node)
 
 /* Armed again. If it was interrupted meanwhile, that is made good here: returns the strand that the caller has to make
  * runnable, or NULL. */
-static inline struct member *wait_held_release(struct wait_node *node, bool shared)
+static inline struct member *wait_reserved_release(struct wait_node *node, bool shared)
 {
     struct wait *wait = &node->waiter->wait;
     uint64_t state = atomic_load_explicit(&wait->state, memory_order_relaxed);

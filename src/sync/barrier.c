@@ -3,7 +3,7 @@
  *
  * STATE     the gate's value: how many strands have come and are queued. `parties`: how many open the barrier.
  * PROTOCOL  the last strand to come needs the waits of all others, or of none, since an interrupted strand has not
- *           come. It therefore reserves each wait first (wait_hold). If one is over already, it releases the
+ *           come. It therefore reserves each wait first (wait_reserve). If one is over already, it releases the
  *           reservations, and waits too; otherwise it claims them all.
  * TESTED BY tests/models/barrier.pml, tests/spec/barrier.c.
  */
@@ -27,7 +27,7 @@ static bool hold_all(struct thread *thread, struct gate *gate, uint64_t *value)
         struct wait_node *node = CONTAINER(link, struct wait_node, link);
         next = link->next;
         gate_check_run(thread, gate, node->waiter, NULL);
-        if (wait_hold(node, thread->concurrent))
+        if (wait_reserve(node, thread->concurrent))
             continue;
         gate_unlink(node);
         --*value;
@@ -41,7 +41,7 @@ static void claim_all(struct gate *gate, struct batch *batch)
     while (gate_is_waited_for(gate)) {
         struct wait_node *node = gate_first(gate);
         gate_unlink(node);
-        wait_held_claim(node);
+        wait_reserved_claim(node);
         batch_add(batch, &node->waiter->member);
     }
 }
@@ -50,7 +50,7 @@ static void claim_all(struct gate *gate, struct batch *batch)
 static void release_all(struct thread *thread, struct gate *gate, struct batch *batch)
 {
     for (struct link *link = gate->waiters.next; link != &gate->waiters; link = link->next)
-        batch_add(batch, wait_held_release(CONTAINER(link, struct wait_node, link), thread->concurrent));
+        batch_add(batch, wait_reserved_release(CONTAINER(link, struct wait_node, link), thread->concurrent));
 }
 
 /* Returns true if the caller is the last, and the others go on. Otherwise the caller is queued. */

@@ -54,7 +54,7 @@ static const char *made(struct cb *owner, struct mutex *mutex, char *buffer, siz
 {
     char where[PLACE_WORDS];
     place_found(plain_load(&mutex->site, memory_order_relaxed), where, sizeof where);
-    return held_made(owner, HELD_MUTEX, where, buffer, size);
+    return lockset_made(owner, LOCK_MUTEX, where, buffer, size);
 }
 
 static COLD __attribute__((noreturn)) void own_mutex(struct cb *me, struct mutex *mutex)
@@ -89,7 +89,7 @@ static inline void lock(struct mutex *mutex, void *site, const char *function)
     may_block(thread, me, function);
     if (UNLIKELY(thread_is_asked_for(thread)) && !atomic_load_explicit(&mutex->gate.word, memory_order_relaxed))
         thread = give_way_before(thread, me);
-    held_reserve(thread, me, "a mutex");
+    lockset_reserve(thread, me, "a mutex");
     while (UNLIKELY(!take_free(thread, me, mutex) && !take_slowly(&thread, me, mutex, own_of(me)->floor)))
         if (interrupted_here(me))
             interrupt_throw(thread, me, 0);
@@ -107,7 +107,7 @@ int strand_mutex_try_lock(strand_mutex *handle)
     struct thread *thread = must_be_strand("strand_mutex_try_lock");
     struct cb *me = current_of(thread);
     must_be_there(mutex, "mutex", "strand_mutex_try_lock");
-    held_reserve(thread, me, "a mutex");
+    lockset_reserve(thread, me, "a mutex");
     if (!take_free(thread, me, mutex))
         return -EAGAIN;
     mutex_note(me, mutex, __builtin_return_address(0));
@@ -143,7 +143,7 @@ static COLD __attribute__((noreturn)) void copied(struct cb *me, struct mutex *m
 void mutex_release(struct thread *thread, struct cb *me, struct mutex *mutex)
 {
     uint64_t word = (uintptr_t)me;
-    if (UNLIKELY(!held_remove(me, mutex, HELD_MUTEX)))
+    if (UNLIKELY(!lockset_remove(me, mutex, LOCK_MUTEX)))
         copied(me, mutex);
     if (UNLIKELY(!gate_give(thread, &mutex->gate, &word, 0)))
         hand_over(thread, mutex);

@@ -3,13 +3,13 @@
  *
  * STATE     the gate's value is the control block of the strand that holds the mutex, or 0 if it is free.
  * INVARIANTS [M1] while strands wait, the mutex is held: unlocking hands it over [G1]. [M2] the holder's lock records
- *           (held.h) contain the mutex from when the holder runs on until it unlocks.
+ *           (lockset.h) contain the mutex from when the holder runs on until it unlocks.
  */
 #ifndef SYNC_MUTEX_H
 #define SYNC_MUTEX_H
 
 #include "../../include/strand/sync.h"
-#include "../strand/held.h"
+#include "../strand/lockset.h"
 #include "gate.h"
 
 struct mutex {
@@ -32,7 +32,7 @@ static inline bool mutex_is_held_by(struct mutex *mutex, struct cb *me)
 static inline void mutex_note(struct cb *me, struct mutex *mutex, void *site)
 {
     plain_store(&mutex->site, site, memory_order_relaxed);
-    held_add(me, mutex, HELD_MUTEX, site);
+    lockset_add(me, mutex, LOCK_MUTEX, site);
 }
 
 /* Lock the mutex again after waiting for a condition. Not interruptible. */

@@ -2,7 +2,7 @@
  * Read-write locks. Page: docs/protocols/locks.md; the protocol block is in gate.h.
  *
  * STATE     the gate's value: WRITER, or READER times the number of readers. The lock records of the strands themselves
- *           (held.h) say which strands these are: reading one's own is no race.
+ *           (lockset.h) say which strands these are: reading one's own is no race.
  * PROTOCOL  one FIFO queue for both sides: a reader behind a waiting writer waits too, so neither side starves. A
  *           release admits the first waiter; if it is a reader, also all readers up to the next writer.
  */
@@ -10,8 +10,8 @@
 
 #include "../../include/strand/sync.h"
 #include "../strand/escape.h"
-#include "../strand/held.h"
 #include "../strand/interrupt.h"
+#include "../strand/lockset.h"
 #include "../strand/misuse.h"
 #include "../strand/print.h"
 
@@ -39,9 +39,9 @@ static bool admit(uint64_t *value, uintptr_t want)
 
 static const struct gate_rules rules = {admit, 0};
 
-static inline enum held_kind kind_of(uint64_t want)
+static inline enum lock_type type_of(uint64_t want)
 {
-    return want == WRITER ? HELD_WRITE_LOCK : HELD_READ_LOCK;
+    return want == WRITER ? LOCK_WRITE : LOCK_READ;
 }
 
 static inline bool take_free(struct thread *thread, struct rwlock *lock, uint64_t want)
@@ -62,11 +62,12 @@ static void give_slowly(struct thread *thread, struct rwlock *lock, uint64_t wan
 
 /* ---- locking --------------------------------------------------------------------------------------------- */
 
-static void refuse_own(struct cb *me, struct rwlock *lock, enum held_kind kind, const char *as, const char *function)
+static void refuse_own(struct cb *me, struct rwlock *lock, enum lock_type type, const char *as, const char *function)
 {
-    struct hold hold = held_find(me, lock, kind);
-    if (UNLIKELY(hold.what != 0))
-        misuse(function, held_made(me, kind, place_found(hold.site, (char[PLACE_WORDS]){0}, PLACE_WORDS), MADE_ROOM),
+    struct lockset_entry entry = lockset_find(me, lock, type);
+    if (UNLIKELY(entry.what != 0))
+        misuse(function,
+               lockset_made(me, type, place_found(entry.site, (char[PLACE_WORDS]){0}, PLACE_WORDS), MADE_ROOM),
                "the caller holds the lock as %s, and would wait for itself: release it first", as);
 }
 
@@ -74,11 +75,11 @@ static NOINLINE void take_slowly(struct thread *thread, struct cb *me, struct rw
                                  const char *function)
 {
     must_lie_elsewhere(thread, lock, "lock", function);
-    refuse_own(me, lock, HELD_WRITE_LOCK, "its writer", function);
-    if (want == READER && UNLIKELY(held_find(me, lock, HELD_READ_LOCK).what != 0) &&
+    refuse_own(me, lock, LOCK_WRITE, "its writer", function);
+    if (want == READER && UNLIKELY(lockset_find(me, lock, LOCK_READ).what != 0) &&
         gate_try(thread, &lock->gate, want, &rules))
         return; /* no writer waits: only then would the strand wait for itself */
-    refuse_own(me, lock, HELD_READ_LOCK, "a reader", function);
+    refuse_own(me, lock, LOCK_READ, "a reader", function);
     gate_enter(thread, me, &lock->gate, want == READER ? BLOCKED_READ_LOCK : BLOCKED_WRITE_LOCK, want, &rules);
 }
 
@@ -90,10 +91,10 @@ static inline void lock(struct rwlock *lock, uint64_t want, void *site, const ch
     may_block(thread, me, function);
     if (UNLIKELY(thread_is_asked_for(thread)) && gate_is_free(&lock->gate, want, &rules))
         thread = give_way_before(thread, me);
-    held_reserve(thread, me, "a read-write lock");
+    lockset_reserve(thread, me, "a read-write lock");
     if (UNLIKELY(!take_free(thread, lock, want)))
         take_slowly(thread, me, lock, want, function);
-    held_add(me, lock, kind_of(want), site);
+    lockset_add(me, lock, type_of(want), site);
 }
 
 void strand_rwlock_read(strand_rwlock *handle)
@@ -112,13 +113,13 @@ static inline int try(strand_rwlock *handle, uint64_t want, void *site, const ch
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
     must_be_there(lock, "lock", function);
-    held_reserve(thread, me, "a read-write lock");
+    lockset_reserve(thread, me, "a read-write lock");
     if (!take_free(thread, lock, want)) {
         must_lie_elsewhere(thread, lock, "lock", function);
         if (!gate_try(thread, &lock->gate, want, &rules))
             return -EAGAIN;
     }
-    held_add(me, lock, kind_of(want), site);
+    lockset_add(me, lock, type_of(want), site);
     return 0;
 }
 
@@ -138,7 +139,7 @@ static inline void read_done(struct rwlock *lock, const char *function)
 {
     struct thread *thread = must_be_strand(function);
     must_be_there(lock, "lock", function);
-    if (UNLIKELY(!held_remove(current_of(thread), lock, HELD_READ_LOCK)))
+    if (UNLIKELY(!lockset_remove(current_of(thread), lock, LOCK_READ)))
         MISUSE_AT(function, "lock", (const void *)lock, "the caller does not hold the lock as a reader");
     uint64_t word = atomic_load_explicit(&lock->gate.word, memory_order_relaxed);
     while (!(word & GATE_BITS) && word >= READER)
@@ -152,7 +153,7 @@ static inline void write_done(struct rwlock *lock, const char *function)
     struct thread *thread = must_be_strand(function);
     uint64_t word = WRITER;
     must_be_there(lock, "lock", function);
-    if (UNLIKELY(!held_remove(current_of(thread), lock, HELD_WRITE_LOCK)))
+    if (UNLIKELY(!lockset_remove(current_of(thread), lock, LOCK_WRITE)))
         MISUSE_AT(function, "lock", (const void *)lock, "the caller does not hold the lock as its writer");
     if (UNLIKELY(!gate_give(thread, &lock->gate, &word, 0)))
         give_slowly(thread, lock, WRITER, function);

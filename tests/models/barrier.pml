@@ -2,7 +2,7 @@
  * A barrier: who comes last claims the waits of all others or of none, against cancels of those who wait.
  *
  * MODELS    src/sync/barrier.c: hold_all, claim_all, release_all, come, strand_barrier_wait
- *           src/strand/wait.h: wait_hold, wait_held_claim, wait_held_release, wait_retract, wait_over
+ *           src/strand/wait.h: wait_reserve, wait_reserved_claim, wait_reserved_release, wait_retract, wait_over
  *           src/sync/gate.c: gate_stand, gate_leave, gate_park
  *           Labels [W1] [W2] [W4].
  * ABSTRACTS the gate's word to a number and a lock (see gate.pml); epochs away: each strand comes once, and what is left
