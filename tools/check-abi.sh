@@ -5,6 +5,8 @@
 # release in tests/abi/libstrand.abi: what programs that are linked rely on has not changed. New names are allowed, and new
 # members at the end of structs that begin with their size (tests/abi/allowed). --renew writes a new description; that
 # belongs to a release, whose changes CHANGELOG.md lists.
+#
+# contract 9.15
 set -eu
 export LC_ALL=C
 

@@ -22,8 +22,8 @@ docs/conformance.txt has a block for each rule and each statement:
       as: X-01, S-62 to S-65           what proves these, proves this one too
       none: the reason why no test proves it
 
-Lines of `== NAME` and `-- NAME` are headings. A field may continue on lines that are indented deeper. An entry without
-proof needs `none`, and one with proof must not have it.
+Lines of `== NAME` and `-- NAME` are headings. The text and a field may continue on lines that are indented by four
+spaces. An entry without proof needs `none`, and one with proof must not have it.
 
 The tests and files that docs/conformance.txt and docs/misuse.md name, as `FILE` or `FILE: TEST`, exist.
 """
@@ -102,7 +102,7 @@ class Conformance:
                 name, text = match.groups()
                 if name in self.entries:
                     self.complain(f"{where}: {name} is there already")
-                entry, field = self.entries.setdefault(name, {"text": text}), None
+                entry, field = self.entries.setdefault(name, {"text": text}), "text"
                 self.parts.append(name)
             elif entry is not None and (match := FIELD.fullmatch(line)):
                 field = match.group(1)

@@ -260,18 +260,21 @@ void close_cancelled(const Way &way, bool waits)
     strand_join(world.sibling);
 }
 
+/* contract 4.73 */
 TEST_INSIDE(an_operation_in_a_destructor_of_a_cancelled_strand_happens)
 {
     for (const Way &way : ways)
         close_cancelled(way, false);
 }
 
+/* contract 4.73 */
 TEST_INSIDE(a_cancel_does_not_end_a_wait_in_a_destructor)
 {
     for (const Way &way : ways)
         close_cancelled(way, true);
 }
 
+/* contract 4.73 */
 TEST_REAL_INSIDE(a_cancel_does_not_end_a_wait_in_a_destructor_for_what_is_outside)
 {
     CHECK_EQ(strand_pipe(world.pipe), 0);
@@ -311,6 +314,7 @@ void cancel_while_it_waits(strand child)
     strand_wait(child);
 }
 
+/* contract 4.73 */
 TEST_INSIDE(a_handler_inside_of_a_noexcept_function_catches_an_interruption_at_once)
 {
     STRAND_SCOPE(scope);
@@ -327,6 +331,7 @@ TEST_INSIDE(a_handler_inside_of_a_noexcept_function_catches_an_interruption_at_o
     CHECK_LOG("caught");
 }
 
+/* contract 4.73 */
 TEST_INSIDE(a_try_block_inside_of_a_noexcept_function_catches_an_interruption_at_once)
 {
     STRAND_SCOPE(scope);

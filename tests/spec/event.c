@@ -115,6 +115,7 @@ static void *read_and_free(void *arg)
     return NULL;
 }
 
+/* contract 8.2 */
 TEST_RACE(who_waited_sees_what_was_done_before_and_may_free_the_event)
 {
     STRAND_SCOPE(s);

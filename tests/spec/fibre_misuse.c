@@ -81,7 +81,7 @@ static void escape(const char *name, const char *function)
     CHECK(strstr(o.out, "still alive") == NULL);
 }
 
-/* V-18 */
+/* V-18, contract 3.12 */
 TEST_PROGRAM(an_argument_on_the_shared_stack_is_misuse)
 {
     escape("give_local", "strand_spawn");
@@ -95,14 +95,14 @@ TEST_PROGRAM(an_argument_on_the_shared_stack_is_misuse)
     escape("run_a_local_among_actors", "strand_actors_run");
 }
 
-/* V-18 */
+/* V-18, contract 3.12 */
 TEST_PROGRAM(a_result_on_the_shared_stack_is_misuse)
 {
     escape("result_is_local", "strand_fn");
     escape("run_once_for_a_local", "strand_once_run");
 }
 
-/* V-18 */
+/* V-18, contract 3.12 */
 TEST_PROGRAM(what_others_look_at_may_not_lie_on_the_shared_stack)
 {
     escape("inherit_local", "STRAND_LOCAL");
@@ -113,6 +113,7 @@ TEST_PROGRAM(what_others_look_at_may_not_lie_on_the_shared_stack)
     escape("local_name_of_a_limit", "strand_limit_init");
 }
 
+/* contract 3.12 */
 TEST_PROGRAM(what_an_exception_refers_to_may_not_lie_on_the_shared_stack)
 {
     escape("throw_with_a_local_payload", "strand_throw_with");
@@ -150,7 +151,7 @@ TEST_PROGRAM(debug_builds_find_addresses_of_the_shared_stack_in_what_is_copied)
     CHECK_STR(o.out, "still alive\n");
 }
 
-/* V-18 */
+/* V-18, contract 3.12 */
 TEST_PROGRAM(a_lock_on_the_shared_stack_is_misuse_as_soon_as_somebody_waits_for_it)
 {
     escape("mutex_is_local", "strand_mutex_unlock");
@@ -161,7 +162,7 @@ TEST_PROGRAM(a_lock_on_the_shared_stack_is_misuse_as_soon_as_somebody_waits_for_
 TEST_OWN_STACKS(a_lock_on_the_shared_stack_is_misuse_as_soon_as_somebody_waits_for_it,
                 "who waits would find it overwritten");
 
-/* V-18 */
+/* V-18, contract 3.12 */
 TEST_PROGRAM(what_is_waited_at_may_not_lie_on_the_shared_stack)
 {
     escape("condition_is_local", "strand_condition_wait");

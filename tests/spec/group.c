@@ -85,6 +85,7 @@ static void run_tasks(strand_scope s, struct task *tasks, int n)
         CHECK_EQ(tasks[i].value, -1);
 }
 
+/* contract 8.2 */
 TEST_RACE(who_waited_sees_what_was_done_and_the_group_may_go)
 {
     for (long i = 0; i < test_scale(2000); i++) {

@@ -82,6 +82,7 @@ static void *write_plainly(void *number)
 }
 
 /* For the thread sanitizer: the memory is not atomic. */
+/* contract 8.1 */
 TEST_RACE(what_children_did_is_seen_after_the_join_of_their_scope)
 {
     for (long i = 0; i < test_scale(1000); i++) {

@@ -99,6 +99,7 @@ static void *watch_children(void *arg)
     return arg;
 }
 
+/* contract 8.3 */
 TEST(whoever_sees_the_end_of_a_strand_sees_what_it_did)
 {
     run_on_four(watch_children);
@@ -122,6 +123,7 @@ static void *take_from_scope(void *arg)
     return arg;
 }
 
+/* contract 8.3 */
 TEST(the_next_of_a_scope_and_its_failure_show_what_the_child_did)
 {
     run_on_four(take_from_scope);
@@ -143,6 +145,7 @@ static void *be_interrupted_by_a_failure(void *arg)
     return arg;
 }
 
+/* contract 8.3 */
 TEST(who_is_interrupted_by_a_childs_failure_sees_what_the_child_did)
 {
     run_on_four(be_interrupted_by_a_failure);
@@ -181,6 +184,7 @@ static void *cancel_child(void *arg)
     return arg;
 }
 
+/* contract 8.3 */
 TEST(who_is_cancelled_sees_what_the_canceller_did)
 {
     run_on_four(cancel_child);
@@ -204,6 +208,7 @@ static void *stop_run(void *arg)
     return arg;
 }
 
+/* contract 8.3 */
 TEST(who_waits_for_the_shut_down_sees_what_was_done_before_it)
 {
     run_on_four(stop_run);
@@ -234,6 +239,7 @@ static void *close_chan(void *arg)
     return arg;
 }
 
+/* contract 8.3 */
 TEST(who_is_told_that_a_channel_is_closed_sees_what_was_done_before)
 {
     run_on_four(close_chan);
@@ -265,6 +271,7 @@ static void *close_pipe(void *arg)
     return arg;
 }
 
+/* contract 8.3 */
 TEST(whose_wait_ends_by_the_close_of_a_descriptor_sees_what_was_done_before)
 {
     run_on_four(close_pipe);
@@ -283,6 +290,7 @@ static void *close_pool(void *arg)
     return arg;
 }
 
+/* contract 8.3 */
 TEST(who_closes_a_pool_sees_what_its_strands_did)
 {
     run_on_four(close_pool);
@@ -315,6 +323,7 @@ static void *share_limit(void *arg)
     return arg;
 }
 
+/* contract 8.2 */
 TEST(who_gets_a_permit_of_a_limit_sees_what_was_done_before_it_was_given_back)
 {
     run_on_four(share_limit);
@@ -352,6 +361,7 @@ static void *await_quiet(void *arg)
     return arg;
 }
 
+/* contract 8.3 */
 TEST(who_waits_for_quiet_sees_what_those_did_who_wait_now)
 {
     run_on_four(await_quiet);

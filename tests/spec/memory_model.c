@@ -215,7 +215,7 @@ static void *join_failures(void *arg)
     return arg;
 }
 
-/* contract 8.1 */
+/* contract 8.1, 8.3 */
 TEST(who_gets_an_exception_sees_what_its_thrower_did)
 {
     run_on_four(join_failures, NULL);

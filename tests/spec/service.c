@@ -29,6 +29,7 @@ static void begin(void)
 
 /* ---- consumed -------------------------------------------------------------------------------------- */
 
+/* contract 4.72 */
 TEST_INSIDE(children_that_have_returned_are_consumed_by_the_next_spawn_and_not_counted)
 {
     begin();
@@ -52,6 +53,7 @@ static void *end_in_turn(void *number)
     return number;
 }
 
+/* contract 4.72 */
 TEST_INSIDE(joining_the_scope_consumes_in_the_order_of_ends)
 {
     begin();
@@ -78,6 +80,7 @@ static void *spawn_hundred(void *scope)
     return NULL;
 }
 
+/* contract 4.72 */
 TEST_INSIDE(what_others_spawn_into_an_open_service_is_consumed_while_its_owner_joins_it)
 {
     begin();
@@ -117,6 +120,7 @@ static void *spawn_twenty_one_by_one(void *scope)
 }
 
 /* A dump counts the children that have ended and that nobody has consumed. */
+/* contract 4.72 */
 TEST_INSIDE(a_service_whose_owner_sleeps_keeps_no_ended_children_while_others_spawn_into_it)
 {
     static strand_scope scope;
@@ -253,6 +257,7 @@ TEST_INSIDE(a_service_that_is_left_waits_for_its_children_also_while_others_spaw
     CHECK_EQ(late_children, late);
 }
 
+/* contract 4.72 */
 TEST_INSIDE(cancelled_children_are_consumed_too_whoever_has_cancelled_them)
 {
     STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
@@ -284,6 +289,7 @@ static void *leave_with_a_blocked_one(void *arg)
     return arg;
 }
 
+/* contract 4.72 */
 TEST_INSIDE(a_child_that_has_returned_is_not_live_one_that_runs_is)
 {
     CHECK_PTR(strand_try(leave_with_a_returned_one, NULL, NULL), NULL);
