@@ -45,7 +45,7 @@ extern "C" {
 
 /** The version of the headers. strand_version returns that of the running library. */
 #define STRAND_VERSION_MAJOR 0
-#define STRAND_VERSION_MINOR 1
+#define STRAND_VERSION_MINOR 2
 #define STRAND_VERSION_PATCH 0
 
 /** Get the version of the running library, as "major.minor.patch". Any thread may call it. */

@@ -303,7 +303,6 @@ def write_page(page, neighbours, known, folder, version, date):
         if name == OVERVIEW:
             continue
         other = folder / f"{name}.3"
-        other.unlink(missing_ok=True)  # a macro of chan.h and a constant of actors.h are called STRAND_ON_RECEIVE
         other.symlink_to(f"{names[0]}.3")
 
 

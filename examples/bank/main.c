@@ -46,7 +46,7 @@ static void *run_bank(void *arg)
     closed c = {0};
     STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.name = "bank"));
     strand_must(strand_actors_subscribe(system, strand_actor_spawn(system, NULL, &auditor, NULL, 0),
-                                        STRAND_ON_FAILURE | STRAND_ON_DEAD_LETTER));
+                                        STRAND_ACTOR_FAILURE | STRAND_ACTOR_DEAD_LETTER));
     for (uint32_t i = 0; i < bank->accounts; i++)
         bank->pages[i].balance = deposit;
     open_bank(system, bank);

@@ -263,7 +263,7 @@ typedef struct strand_actor_class {
                            start function fails waits 1 ms, 2 ms, and so on, up to a second */
     int64_t max_backoff_ns; /* the maximum of that wait; 0: 64 times backoff_ns */
     const char *dispatcher; /* the name of a strand_dispatcher; NULL: the one on which the system was opened */
-    bool log_receives;      /* publish each handled message (STRAND_ON_RECEIVE) */
+    bool log_receives;      /* publish each handled message (STRAND_ACTOR_RECEIVE) */
 } strand_actor_class;
 
 /** The optional attributes of an actor. Zero is the default of each field but `size`. */

@@ -36,7 +36,7 @@ typedef struct strand_dispatcher {
     int threads;           /* for a pool of its own, as in strand_pool_attr */
     const char *scheduler; /* likewise */
     int pin;               /* STRAND_PIN(index): run all actors on that thread of the pool; 0: on any thread */
-    unsigned batch;        /* the maximum number of messages per turn, before other actors run; 0: 64 */
+    unsigned max_batch;    /* the maximum number of messages per turn, before other actors run; 0: 64 */
     int64_t quantum_ns;    /* the approximate maximum of a turn; 0: about a millisecond */
 } strand_dispatcher;
 
@@ -126,12 +126,12 @@ strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *
 
 /** The kinds of published events. */
 enum strand_actor_event {
-    STRAND_ON_DEAD_LETTER = 1, /* a message that no actor handles; with its receiver, sender and type */
-    STRAND_ON_UNHANDLED = 2,   /* a message for which strand_message_unhandled was called; likewise */
-    STRAND_ON_FAILURE = 4,     /* an actor has failed; with the exception */
-    STRAND_ON_RESTART = 8,     /* an actor restarts */
-    STRAND_ON_END = 16,        /* an actor has ended: its stop function has returned */
-    STRAND_ON_RECEIVE = 32     /* an actor of a class with log_receives has handled a message */
+    STRAND_ACTOR_DEAD_LETTER = 1, /* a message that no actor handles; with its receiver, sender and type */
+    STRAND_ACTOR_UNHANDLED = 2,   /* a message for which strand_message_unhandled was called; likewise */
+    STRAND_ACTOR_FAILURE = 4,     /* an actor has failed; with the exception */
+    STRAND_ACTOR_RESTART = 8,     /* an actor restarts */
+    STRAND_ACTOR_END = 16,        /* an actor has ended: its stop function has returned */
+    STRAND_ACTOR_RECEIVE = 32     /* an actor of a class with log_receives has handled a message */
 };
 
 /** A set of kinds of events: 0, or some of enum strand_actor_event. */
@@ -140,11 +140,11 @@ typedef STRAND_FLAGS_(strand_actor_event) strand_actor_events;
 /** The message that subscribers get for an event. It has no sender. */
 typedef struct strand_published {
     enum strand_actor_event kind;
-    bool unhandled;             /* for STRAND_ON_RECEIVE: strand_message_unhandled was called */
+    bool unhandled;             /* for STRAND_ACTOR_RECEIVE: strand_message_unhandled was called */
     strand_actor actor, sender; /* the actor concerned, which is a message's receiver; and the message's sender */
     const strand_message_type *type;
     char path[96], class_name[32]; /* of `actor`; "..." and the end of a long path; "" if it had ended before */
-    strand_exception *why;         /* for STRAND_ON_FAILURE: the exception; valid while this message is handled */
+    strand_exception *why;         /* for STRAND_ACTOR_FAILURE: the exception; valid while this message is handled */
 } strand_published;
 extern const strand_message_type strand_published_message;
 

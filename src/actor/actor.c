@@ -170,7 +170,7 @@ void strand_message_unhandled(strand_message *message)
     struct thread *thread = must_be_strand("strand_message_unhandled");
     struct runner *r = must_be_in_hand(thread, message, "strand_message_unhandled");
     r->unhandled = true;
-    events_letter(thread, r->place->system, STRAND_ON_UNHANDLED, r->self, message);
+    events_letter(thread, r->place->system, STRAND_ACTOR_UNHANDLED, r->self, message);
 }
 
 /* ---- functions run by actors -------------------------------------------------------------------------------- */

@@ -107,7 +107,7 @@ static int make(struct thread *thread, struct system *system, const strand_dispa
         return error;
     }
     strncpy(place->name, what->name ? what->name : what->executor, sizeof place->name - 1);
-    place->most = what->batch ? what->batch : TURN_MOST;
+    place->most = what->max_batch ? what->max_batch : TURN_MOST;
     place->quantum = what->quantum_ns;
     *out = place;
     return 0;

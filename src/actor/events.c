@@ -176,7 +176,7 @@ bool events_publish(struct thread *thread, struct system *system, const strand_p
         }
         spin_unlock(&system->events_lock);
         for (size_t i = 0; i < count; i++) {
-            bool own = event->kind == STRAND_ON_FAILURE && to[i].bits[1] == event->actor.bits[1];
+            bool own = event->kind == STRAND_ACTOR_FAILURE && to[i].bits[1] == event->actor.bits[1];
             int error = own ? -EPIPE : tell(thread, to[i], event);
             told |= !error;
             lost |= error == -ENOMEM;
@@ -217,9 +217,9 @@ void events_tell_rest(struct system *system)
 void events_receive_(struct thread *thread, struct runner *r, const strand_message *message)
 {
     struct system *system = r->place->system;
-    if (!events_wanted(system, STRAND_ON_RECEIVE) || message->type == &strand_published_message)
+    if (!events_wanted(system, STRAND_ACTOR_RECEIVE) || message->type == &strand_published_message)
         return;
-    strand_published event = {.kind = STRAND_ON_RECEIVE,
+    strand_published event = {.kind = STRAND_ACTOR_RECEIVE,
                               .unhandled = r->unhandled,
                               .actor = r->self,
                               .sender = message->sender,
@@ -255,7 +255,7 @@ void events_letter(struct thread *thread, struct system *system, enum strand_act
         describe_other(thread, &event);
         told = events_publish(thread, system, &event);
     }
-    if (!told && kind == STRAND_ON_DEAD_LETTER)
+    if (!told && kind == STRAND_ACTOR_DEAD_LETTER)
         count_letter(system, to, message);
 }
 
@@ -279,7 +279,7 @@ void events_letter_to(struct thread *thread, strand_actor to, const strand_messa
     if (!system)
         system = run->systems;
     if (system)
-        events_letter(thread, system, STRAND_ON_DEAD_LETTER, to, message);
+        events_letter(thread, system, STRAND_ACTOR_DEAD_LETTER, to, message);
     spin_unlock(&run->lock);
 }
 
@@ -298,8 +298,8 @@ void events_failure(struct thread *thread, const struct runner *r, const char *w
 {
     struct system *system = r->place->system;
     bool told = false;
-    if (events_wanted(system, STRAND_ON_FAILURE)) {
-        strand_published event = {.kind = STRAND_ON_FAILURE, .actor = r->self, .why = why};
+    if (events_wanted(system, STRAND_ACTOR_FAILURE)) {
+        strand_published event = {.kind = STRAND_ACTOR_FAILURE, .actor = r->self, .why = why};
         if (r->task)
             describe(&event, r->cell);
         told = events_publish(thread, system, &event);

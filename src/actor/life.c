@@ -250,7 +250,7 @@ static bool stop_children(struct thread *thread, struct runner *r)
 static COLD void end_published(struct runner *r)
 {
     struct system *system = r->place->system;
-    strand_published event = events_of(r, STRAND_ON_END);
+    strand_published event = events_of(r, STRAND_ACTOR_END);
     cell_end(thread_self(), r);
     events_publish(thread_self(), system, &event); /* it stays as long as this runner has not fallen idle */
 }
@@ -276,7 +276,7 @@ static void finish_stop(struct runner *r)
         strand_exception_release(e);
     }
     bool last = !r->cell->parent;
-    if (UNLIKELY(events_wanted(system, STRAND_ON_END)))
+    if (UNLIKELY(events_wanted(system, STRAND_ACTOR_END)))
         end_published(r);
     else
         cell_end(thread_self(), r);
@@ -346,8 +346,8 @@ static void finish_restart(struct runner *r)
     failures_drop(r->task->escalated);
     r->task->escalated = NULL;
     set_flags(thread_self(), r, 0, TASK_RESTARTING | TASK_WAITS);
-    if (events_wanted(r->place->system, STRAND_ON_RESTART)) {
-        strand_published event = events_of(r, STRAND_ON_RESTART);
+    if (events_wanted(r->place->system, STRAND_ACTOR_RESTART)) {
+        strand_published event = events_of(r, STRAND_ACTOR_RESTART);
         events_publish(thread_self(), r->place->system, &event);
     }
     start(r);

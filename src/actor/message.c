@@ -82,7 +82,7 @@ void envelopes_die(struct thread *thread, struct system *system, strand_actor to
         struct envelope *next = first->next;
         first->message.size &= ~ENVELOPE_EXTRA;
         if (system)
-            events_letter(thread, system, STRAND_ON_DEAD_LETTER, to, &first->message);
+            events_letter(thread, system, STRAND_ACTOR_DEAD_LETTER, to, &first->message);
         else
             events_letter_to(thread, to, &first->message);
         if (is_promise(first->message.sender))

@@ -516,7 +516,7 @@ static void *tell_all(void *arg)
 {
     strand_actors none __attribute__((cleanup(check_all_dropped))) = {{0, 0}};
     static const strand_dispatcher own[] = {
-        {.size = sizeof *own, .name = "own", .executor = "fork-join-executor", .threads = 1, .batch = 2},
+        {.size = sizeof *own, .name = "own", .executor = "fork-join-executor", .threads = 1, .max_batch = 2},
         {.size = sizeof *own, .name = "tasks", .executor = "task-executor", .threads = 2}};
     (void)arg;
     begin();

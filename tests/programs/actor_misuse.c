@@ -425,7 +425,7 @@ static void *find_in_no_system(void *arg)
 CASE(subscribe_to_a_system_that_is_gone)
 {
     strand_actor a = strand_actor_spawn(system, NULL, &performer, NULL, 0);
-    strand_actors_subscribe(gone_system(), a, STRAND_ON_END);
+    strand_actors_subscribe(gone_system(), a, STRAND_ACTOR_END);
 }
 
 IN_AN_ACTOR(ask_itself)

@@ -216,7 +216,7 @@ TEST_INSIDE(a_restart_is_for_the_failure_that_it_was_decided_for)
     child = (strand_actor){{0, 0}};
     STRAND_ACTORS(system, NULL);
     strand_actor eyes = strand_actor_spawn(system, NULL, &observer, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ON_FAILURE), 0);
+    CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ACTOR_FAILURE), 0);
     strand_actor a = strand_actor_spawn(system, NULL, &slow, NULL, 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(fail)), 0);
     int64_t begun = strand_now().ns;

@@ -200,7 +200,7 @@ TEST_INSIDE(running_out_of_memory_in_any_function_of_an_actor_in_cxx_is_a_failur
         failures = 0;
         STRAND_ACTORS(system, nullptr);
         strand_actor listener = strand_actor_spawn(system, nullptr, &failures_class, nullptr, 0);
-        CHECK_EQ(strand_actors_subscribe(system, listener, STRAND_ON_FAILURE), 0);
+        CHECK_EQ(strand_actors_subscribe(system, listener, STRAND_ACTOR_FAILURE), 0);
         strand_actor a = strand_actor_spawn(system, nullptr, &short_class, nullptr, 0);
         CHECK_EQ(strand_tell(a, STRAND_MSG(add, 0, false)), 0);
         CHECK_EQ(strand_actors_run(system, nullptr, task, nullptr), 0);

@@ -150,7 +150,7 @@ static void check_ways(void)
         STRAND_ACTORS(system, NULL);
         strand_actor a = strand_actor_spawn(system, NULL, &parent, NULL, 0),
                      eyes = strand_actor_spawn(system, NULL, &observer, NULL, 0);
-        CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ON_FAILURE), 0);
+        CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ACTOR_FAILURE), 0);
         STRAND_SCOPE(scope);
         if (!early)
             strand_spawn(scope, let_fail, TEST_PTR(how));
@@ -205,7 +205,7 @@ TEST_INSIDE(a_parent_waits_for_a_failed_child_that_it_has_stopped_or_restarted)
         STRAND_ACTORS(system, NULL);
         strand_actor a = strand_actor_spawn(system, NULL, &by_hand, NULL, 0),
                      eyes = strand_actor_spawn(system, NULL, &observer, NULL, 0);
-        CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ON_FAILURE), 0);
+        CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ACTOR_FAILURE), 0);
         CHECK_EQ(strand_ask(a, STRAND_MSG(act, ways[i]), STRAND_INTO(answer, &got)), 0);
         CHECK_EQ(got.error, 0);
     }
@@ -231,7 +231,7 @@ TEST_INSIDE(others_than_its_parent_wait_until_a_failed_child_is_decided_about)
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &lingering, NULL, 0),
                  eyes = strand_actor_spawn(system, NULL, &observer, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ON_FAILURE), 0);
+    CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ACTOR_FAILURE), 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(act, 0)), 0);
     test_yield_until(&waits, 1);
     CHECK_EQ(strand_ask(the_child, STRAND_MSG(question), STRAND_INTO(answer, &got)), 0);

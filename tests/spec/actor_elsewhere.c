@@ -58,7 +58,7 @@ static void *try_there(void *arg)
     CHECK_EQ(strand_actor_path(there, path, sizeof path), 0);
     CHECK(!strand_actor_ended(there));
     STRAND_ACTORS(system, NULL);
-    CHECK_EQ(strand_actors_subscribe(system, there, STRAND_ON_END), -ESRCH);
+    CHECK_EQ(strand_actors_subscribe(system, there, STRAND_ACTOR_END), -ESRCH);
     CHECK_EQ(ask(strand_actor_spawn(system, NULL, &trier, arg, sizeof there)), 0);
     return NULL;
 }

@@ -34,26 +34,26 @@ static void note_event(void *state, strand_message *message)
     const strand_published *p = STRAND_IS(message, strand_published);
     CHECK_EQ(p->actor.bits[1], about.bits[1]);
     CHECK_STR(p->class_name, p->path[0] ? about_class : "");
-    CHECK(p->kind == STRAND_ON_DEAD_LETTER || strcmp(p->path, "/user/picky") == 0);
-    CHECK((p->why != NULL) == (p->kind == STRAND_ON_FAILURE));
+    CHECK(p->kind == STRAND_ACTOR_DEAD_LETTER || strcmp(p->path, "/user/picky") == 0);
+    CHECK((p->why != NULL) == (p->kind == STRAND_ACTOR_FAILURE));
     CHECK_EQ(p->sender.bits[1], p->type ? someone.bits[1] : 0);
     switch (p->kind) {
-    case STRAND_ON_DEAD_LETTER:
+    case STRAND_ACTOR_DEAD_LETTER:
         test_log("dead-%s", p->type->name);
         break;
-    case STRAND_ON_UNHANDLED:
+    case STRAND_ACTOR_UNHANDLED:
         test_log("unhandled-%s", p->type->name);
         break;
-    case STRAND_ON_FAILURE:
+    case STRAND_ACTOR_FAILURE:
         test_log("failed-%s", strand_exception_text(p->why));
         break;
-    case STRAND_ON_RESTART:
+    case STRAND_ACTOR_RESTART:
         test_log("restart");
         break;
-    case STRAND_ON_END:
+    case STRAND_ACTOR_END:
         test_log("end");
         break;
-    case STRAND_ON_RECEIVE:
+    case STRAND_ACTOR_RECEIVE:
         test_log("%s-%s", p->unhandled ? "refused" : "received", p->type->name);
         break;
     }
@@ -101,7 +101,7 @@ static void subscribe_and_tell(unsigned kinds, const char *words)
 /* */
 TEST_INSIDE(who_subscribes_is_told_of_dead_letters)
 {
-    subscribe_and_tell(STRAND_ON_DEAD_LETTER, "dead-say");
+    subscribe_and_tell(STRAND_ACTOR_DEAD_LETTER, "dead-say");
 }
 
 static void wait_and_quit(void *state, strand_message *message)
@@ -123,7 +123,7 @@ TEST_INSIDE(who_subscribes_is_told_of_what_an_actor_leaves_unread)
     strand_actor l = strand_actor_spawn(system, NULL, &listener, NULL, 0),
                  a = about = strand_actor_spawn(system, NULL, &quitter, NULL, 0);
     about_class = "quitter";
-    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ON_DEAD_LETTER), 0);
+    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ACTOR_DEAD_LETTER), 0);
     CHECK_EQ(strand_actor_suspend(a), 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(say, '1')), 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(say, '2')), 0);
@@ -137,13 +137,13 @@ TEST_INSIDE(who_subscribes_is_told_of_what_an_actor_leaves_unread)
 
 TEST_INSIDE(who_subscribes_is_told_of_failures)
 {
-    subscribe_and_tell(STRAND_ON_FAILURE | STRAND_ON_RESTART | STRAND_ON_END, "failed-again restart end");
+    subscribe_and_tell(STRAND_ACTOR_FAILURE | STRAND_ACTOR_RESTART | STRAND_ACTOR_END, "failed-again restart end");
 }
 
 /* */
 TEST_INSIDE(who_subscribes_is_told_of_what_was_received)
 {
-    subscribe_and_tell(STRAND_ON_RECEIVE | STRAND_ON_UNHANDLED, "received-say unhandled-more refused-more");
+    subscribe_and_tell(STRAND_ACTOR_RECEIVE | STRAND_ACTOR_UNHANDLED, "received-say unhandled-more refused-more");
 }
 
 /* ---- failures ------------------------------------------------------------------------------------------------ */
@@ -179,7 +179,7 @@ static void *subscribe_and_choke(void *arg)
 {
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, STRAND_ACTOR_ATTR(.name = "a"), &choking, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, a, STRAND_ON_FAILURE), 0);
+    CHECK_EQ(strand_actors_subscribe(system, a, STRAND_ACTOR_FAILURE), 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(fail)), 0);
     strand_actors_join(system);
     return arg;
@@ -299,7 +299,7 @@ TEST_INSIDE(who_is_told_of_a_failure_has_its_trace)
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &choking, NULL, 0),
                  p = strand_actor_spawn(system, NULL, &printer, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, p, STRAND_ON_FAILURE), 0);
+    CHECK_EQ(strand_actors_subscribe(system, p, STRAND_ACTOR_FAILURE), 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(fail)), 0);
     strand_actors_join(system);
     CHECK_CONTAINS(logged, "test-error: by itself\n");
@@ -321,7 +321,7 @@ TEST_INSIDE(that_an_actor_fails_while_it_stops_is_published_too)
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &sore, NULL, 0),
                  p = strand_actor_spawn(system, NULL, &printer, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, p, STRAND_ON_FAILURE), 0);
+    CHECK_EQ(strand_actors_subscribe(system, p, STRAND_ACTOR_FAILURE), 0);
     CHECK_EQ(strand_actor_stop(a, STRAND_STOP_NEXT), 0);
     CHECK_EQ(strand_actor_wait(a), 0);
     strand_actors_join(system);

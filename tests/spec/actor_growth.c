@@ -152,7 +152,7 @@ static void subscribe(strand_actors system, int count)
 {
     spawn_all(system, count);
     for (int i = 0; i < count; i++)
-        CHECK_EQ(strand_actors_subscribe(system, all[i], STRAND_ON_RECEIVE), 0);
+        CHECK_EQ(strand_actors_subscribe(system, all[i], STRAND_ACTOR_RECEIVE), 0);
     for (int i = 0; i < count; i++)
         CHECK_EQ(strand_actors_subscribe(system, all[i], 0), 0);
 }

@@ -417,7 +417,7 @@ static void count_letters(void *state, strand_message *message)
 {
     (void)state;
     const strand_published *p = STRAND_IS(message, strand_published);
-    CHECK_EQ(p->kind, STRAND_ON_DEAD_LETTER);
+    CHECK_EQ(p->kind, STRAND_ACTOR_DEAD_LETTER);
     CHECK(p->type == &owned_message);
     test_log("letter");
 }
@@ -432,7 +432,7 @@ TEST_REAL_INSIDE(what_comes_from_outside_to_one_that_has_ended_is_a_dead_letter)
     STRAND_ACTORS(system, NULL);
     a = strand_actor_spawn(system, NULL, &idle, NULL, 0);
     strand_actor l = strand_actor_spawn(system, NULL, &listener, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ON_DEAD_LETTER), 0);
+    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ACTOR_DEAD_LETTER), 0);
     CHECK_EQ(strand_actor_stop(a, STRAND_STOP_NEXT), 0);
     CHECK_EQ(strand_actor_wait(a), 0);
     CHECK_EQ(pthread_create(&thread, NULL, give_it, &a), 0);
@@ -469,7 +469,7 @@ TEST_INSIDE(a_message_that_has_left_a_strand_is_published_too)
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &open_book, NULL, 0),
                  l = strand_actor_spawn(system, NULL, &reader, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ON_RECEIVE), 0);
+    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ACTOR_RECEIVE), 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(look_at, a)), 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(number, 1)), 0);
     strand_actors_join(system);

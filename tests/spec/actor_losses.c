@@ -47,7 +47,7 @@ static const strand_actor_class listener = {.size = sizeof listener, .name = "li
 static strand_actor listen_to(strand_actors system)
 {
     strand_actor l = strand_actor_spawn(system, NULL, &listener, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ON_DEAD_LETTER), 0);
+    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ACTOR_DEAD_LETTER), 0);
     return l;
 }
 

@@ -62,7 +62,7 @@ static void log_unhandled(void *state, strand_message *message)
 {
     (void)state;
     const strand_published *p = STRAND_IS(message, strand_published);
-    test_log("%s", p->kind == STRAND_ON_UNHANDLED ? "unhandled" : "?");
+    test_log("%s", p->kind == STRAND_ACTOR_UNHANDLED ? "unhandled" : "?");
 }
 
 static const strand_actor_class listener = {.size = sizeof listener, .name = "listener", .receive = log_unhandled};
@@ -70,7 +70,7 @@ static const strand_actor_class listener = {.size = sizeof listener, .name = "li
 static strand_actor listen(strand_actors system)
 {
     strand_actor l = strand_actor_spawn(system, NULL, &listener, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ON_UNHANDLED), 0);
+    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ACTOR_UNHANDLED), 0);
     return l;
 }
 

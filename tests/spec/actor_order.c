@@ -225,7 +225,7 @@ static const strand_actor_class listener = {.size = sizeof listener, .name = "li
 static void listen_to(strand_actors system)
 {
     strand_actor l = strand_actor_spawn(system, NULL, &listener, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ON_DEAD_LETTER), 0);
+    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ACTOR_DEAD_LETTER), 0);
 }
 
 TEST_INSIDE(a_last_stop_that_is_not_needed_any_more_is_no_dead_letter)

@@ -252,8 +252,8 @@ static const strand_actor_class slow = {
 static void *tell_two(void *arg)
 {
     static const strand_dispatcher all[] = {
-        {.size = sizeof all[0], .name = "quick", .batch = 1000, .quantum_ns = 100 * STRAND_US},
-        {.size = sizeof all[0], .name = "fair", .batch = 2}};
+        {.size = sizeof all[0], .name = "quick", .max_batch = 1000, .quantum_ns = 100 * STRAND_US},
+        {.size = sizeof all[0], .name = "fair", .max_batch = 2}};
     begin();
     STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers = all, .dispatchers_count = 2));
     strand_actor a = strand_actor_spawn(system, NULL, arg, "a", 1), b = strand_actor_spawn(system, NULL, arg, "b", 1);

@@ -454,7 +454,7 @@ static void listen(void *state, strand_message *message)
 {
     const strand_published *p = STRAND_IS(message, strand_published);
     (void)state;
-    if (p->kind == STRAND_ON_END)
+    if (p->kind == STRAND_ACTOR_END)
         world.ends++;
     else if (p->type == &copied_message || p->type == &given_message)
         world.dead++;
@@ -539,7 +539,9 @@ static void found_system(strand_actors system)
     for (int i = 0; i < WATCHERS; i++)
         world.watcher[i] = strand_actor_spawn(system, NULL, &watcher_class, &i, sizeof i);
     strand_actor listener = strand_actor_spawn(system, NULL, &listener_class, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, listener, STRAND_ON_DEAD_LETTER | STRAND_ON_END | STRAND_ON_FAILURE), 0);
+    CHECK_EQ(
+        strand_actors_subscribe(system, listener, STRAND_ACTOR_DEAD_LETTER | STRAND_ACTOR_END | STRAND_ACTOR_FAILURE),
+        0);
     for (uint64_t i = 0; i < FIRST; i++)
         CHECK_EQ(strand_tell(world.manager, STRAND_MSG(make, i * 7907)), 0);
     while (!world.slots)
