@@ -31,8 +31,11 @@
  *           that thread kicks it [K1]. `stop` is stored (release) before the lock is taken to wake the threads, and
  *           loaded (acquire) after the lock was held to wait: a thread that is not woken finds it [K7]. The decrement
  * of kickers (release) pairs with the closing thread's load (acquire): the wake-up comes before the close [K6].
- * PROGRESS  the lock is held for a few instructions; system calls are made outside of it.
- * NOT DONE  a wake-up for every push: it costs the pusher a system call and mostly finds nothing.
+ * PROGRESS  the lock is held for a few instructions; system calls are made outside of it. A seeker whose wake-up by a
+ *           push has found nothing, or whose theft was not worth it, is not woken by pushes for a while, doubled each
+ *           time (`futile`), and searches by itself at its end. With nothing to do no thread wakes up.
+ * NOT DONE  a wake-up for every push: it costs the pusher a system call and mostly finds nothing. A thread for timers
+ *           and descriptors: every event would pay for a wake-up across threads.
  * TESTED BY tests/models/seeker.pml; tests/models/slot.pml (what lies in slots); tests/models/pinned.pml (the wake-up
  *           of a thread for its pinned strand); tests/models/closing.pml (kicks at a pool that is closed);
  *           tests/models/quiet.pml (the decisions of a seeker while no thread is busy).

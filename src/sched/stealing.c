@@ -6,7 +6,16 @@
  *
  * INVARIANT [F1] every 61 switches the longest waiting strand comes first, in turns among those that yielded and those
  *           that were woken; every so many milliseconds, the oldest of those that have not started. Not more often:
- *           starting old ones early undoes the depth-first order that keeps fork-join small.
+ *           starting old ones early undoes the depth-first order that keeps fork-join small: each opens another branch
+ *           of the tree, and with it all its stacks. In a seeded run the seed chooses at each pick whether these rules
+ *           hold or the first of some list, or the oldest of `young`, runs: all orders that the rules allow, and more.
+ * NOT DONE  one FIFO list: a tree of strands would be walked breadth first, and all of it would exist at once (that is
+ *           the scheduler `global`). One LIFO list behind the slot: strands that have begun would wait with their
+ *           stacks behind all that is spawned meanwhile. The woken in one list with those that yielded: a loop of
+ *           yields delays what a timer has woken. A slot that is stealable at once: in most programs the parent is
+ *           about to join its newest child and runs it in its own place; else a lone spawn and join would be a trip
+ *           between processors. What a timer or another thread has woken does not enter the slot (PUSH_OUTSIDE): the
+ *           running strand is not about to wait for it.
  */
 #include "stealing.h"
 

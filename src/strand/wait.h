@@ -22,8 +22,13 @@
  *           of them sees the other. [W1] claims release, and wait_over acquires: what the source did happens before the
  *           operation returns. A claim acquires the ARMED that it replaces, with what the strand did before it armed.
  *           Other loads of the state acquire what they find.
+ * PROTOCOL  an operation that waits: may_block; wait_arm; link the nodes (if the event has happened already, retract
+ *           and do not wait); read `due` once more, and retract if it is high [W4]; park, also if a retraction failed;
+ *           wait_over; withdraw from the sources that have not won [W2].
+ * PROGRESS  a claim is one compare-and-swap. It waits while the strand is TRYING, for a few instructions. After an
+ *           interrupted wait for an end that is under way the strand spins until its node is released.
  * NOT DONE  a state that is entered after the switch (one more atomic operation a block); nodes on the waiter's stack
- *           (they would be somebody else's memory in a shared fibre).
+ *           (they would be somebody else's memory in a shared fibre); a state machine for each kind of waiting.
  * TESTED BY tests/models/wait.pml, tests/models/select.pml (trying), tests/models/barrier.pml (holding),
  *           tests/stress/waits.c.
  */
