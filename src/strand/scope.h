@@ -15,6 +15,13 @@
  *           [C5] every child that has ended is in `ended`, once, if its scope has flags, or while its scope is joined.
  * ORDER OF LOCKS the run's lock of hand-offs (join.c), then ENDS_LOCK of a child, then its scope's lock; never two
  *           scopes' locks at once.
+ * PROGRESS  the lock is held for a walk over the children at most. The owner waits for its children as long as they
+ *           take. It waits for one at a time: a count of children would have to be changed by every end.
+ * NOT DONE  one locked list for all scopes: spawn and join in a plain scope would pay for it. Waking the owner that
+ *           joins its scope at each end: it took a third of a pool's pace; counting the ends of all strands in their
+ *           scopes: each spawn and join would pay. Hand-offs without one lock for the search and the move, or with
+ *           locks along the way to the root: two hand-offs could disagree on their order, or make a cycle together.
+ *           Detached strands: the code that starts a strand has to say where it ends.
  * TESTED BY tests/models/scope.pml, tests/models/end.pml (a child's end), tests/models/handoff.pml,
  *           tests/models/interrupt.pml (the flag of a failed child's scope), tests/spec/scope_join.c,
  *           tests/spec/service.c.

@@ -15,7 +15,11 @@
  *           have claimed the wait. [X4] if several cases stand in one queue one after the other, any may be first,
  *           unless ordered.
  * NOT DONE  locking all channels at once, in an order: events, ends, times and descriptors would need places in that
- *           order too, and a long select would hold up every other user.
+ *           order too, and a long select would hold up every other user. A node that stays in a queue after its select:
+ *           its memory would have to outlive the select. A timer for each instant: only the earliest can win. The idea
+ *           of a tentative claim is that of Reppy, Russo and Xiao, "Parallel Concurrent ML" (ICFP 2009).
+ * PROGRESS  a trying strand waits only for a strand with a higher address, which backs off; it takes no lock. Two
+ *           strands may miss each other's moment of backing off for a while; each try takes a few instructions.
  * TESTED BY tests/models/select.pml, tests/models/close.pml (dropping out), tests/spec/select.c, tests/stress/select.c.
  */
 #include "source.h"
