@@ -68,7 +68,7 @@ static int find_pool(struct thread *thread, struct opening *opening, struct pool
     bool named = is_named(what->pool);
     *out = opening->system->place.pool;
     if (!named && opening->executor != EXECUTOR_OWN && opening->executor != EXECUTOR_GROWS) {
-        pool_keep(*out);
+        pool_record_ref(*out);
         return 0;
     }
     opening->pool = what->pool;
@@ -79,8 +79,8 @@ static int find_pool(struct thread *thread, struct opening *opening, struct pool
         return error;
     struct opened_pool *op = pool_find(thread_self(), opening->pool, "STRAND_ACTORS");
     *out = pool_behind(op);
-    pool_keep(*out);
-    pool_found(op);
+    pool_record_ref(*out);
+    pool_unref(op);
     (void)thread;
     return 0;
 }
@@ -101,7 +101,7 @@ static int make(struct thread *thread, struct system *system, const strand_dispa
     int pin = opening.executor == EXECUTOR_CALLERS && !what->pin ? system->thread : what->pin - 1;
     int most = opening.executor != EXECUTOR_GROWS ? 0 : what->threads ? what->threads : TASKS_MOST;
     if (!error && (error = place_open(thread, system, place, pool, pin, most)))
-        pool_let_go(thread_self(), pool);
+        pool_record_unref(thread_self(), pool);
     if (error) {
         free(place);
         return error;
@@ -178,7 +178,7 @@ void dispatch_free(struct system *system)
     struct place *place = atomic_load_explicit(&system->places, memory_order_acquire); /* [PB1] */
     for (struct place *next; place; place = next) {
         next = place->next;
-        pool_let_go(thread_self(), place->pool);
+        pool_record_unref(thread_self(), place->pool);
         free(place);
     }
 }

@@ -28,10 +28,10 @@ enum { ACTORS_MOST = 8, CASES_MOST = 8 };
 static const char *name_of(const struct graph *graph, uint32_t node, const char *before, char *text, size_t size)
 {
     const struct entry *entry = &graph->roll.entries[node];
-    bool kept = pin(graph->view.thread, &entry->c->word, entry->id);
+    bool kept = ref_take(graph->view.thread, &entry->c->word, entry->id);
     snprintf(text, size, "%s'%s' #%llu", before, kept ? cb_name(entry->c) : "?", (unsigned long long)entry->id);
     if (kept)
-        unpin_cb(graph->view.thread, entry->c);
+        unref_cb(graph->view.thread, entry->c);
     return text;
 }
 

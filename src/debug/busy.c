@@ -149,10 +149,10 @@ static void add_pinned(struct busy *busy, struct cb *c, uint64_t id)
 static void add(struct cb *c, uint64_t id, void *arg)
 {
     struct busy *busy = arg;
-    if (!pin(busy->view.thread, &c->word, id))
+    if (!ref_take(busy->view.thread, &c->word, id))
         return;
     add_pinned(busy, c, id);
-    unpin_cb(busy->view.thread, c);
+    unref_cb(busy->view.thread, c);
 }
 
 static void say_few(struct busy *busy, const struct few *few)
@@ -166,7 +166,7 @@ static void say_few(struct busy *busy, const struct few *few)
 
 /* ---- threads --------------------------------------------------------------------------------------------- */
 
-/* The strand that it runs, pinned. NULL: the strand has left meanwhile. */
+/* The strand that it runs, with a reference. NULL: the strand has left meanwhile. */
 static struct cb *runs_on(const struct busy *busy, struct thread *thread, struct fibre *fibre, uint64_t *id)
 {
     struct member *active = plain_load(&fibre->active, memory_order_relaxed);
@@ -174,7 +174,7 @@ static struct cb *runs_on(const struct busy *busy, struct thread *thread, struct
     if (!c || plain_load(&thread->current, memory_order_acquire) != fibre) /* [DG1] */
         return NULL;
     *id = cb_id(c);
-    return pin(busy->view.thread, &c->word, *id) ? c : NULL;
+    return ref_take(busy->view.thread, &c->word, *id) ? c : NULL;
 }
 
 static void say_runner(struct busy *busy, struct thread *thread)
@@ -193,7 +193,7 @@ static void say_runner(struct busy *busy, struct thread *thread)
             : held                      ? ""
                                         : ", which has not switched for 100 ms",
             ms);
-    unpin_cb(busy->view.thread, c);
+    unref_cb(busy->view.thread, c);
     busy->found.any = true;
 }
 
@@ -363,8 +363,9 @@ static void inspect_handle(struct busy *busy, const struct opened_pool *op)
         inspect_one(busy, pool, op);
 }
 
-/* only: the handle of this pool, which the caller has pinned, or NULL for all. It is unpinned before the report is
- * written: a closer waits for the pin, and the reader of the descriptor may be a strand that waits for the closer. */
+/* only: the handle of this pool, to which the caller has a reference, or NULL for all. The reference is released before
+ * the report is written: a closer waits for the reference, and the reader of the descriptor may be a strand that waits
+ * for the closer. */
 static int print(struct thread *thread, struct opened_pool *only, int fd)
 {
     struct busy *busy;
@@ -383,7 +384,7 @@ static int print(struct thread *thread, struct opened_pool *only, int fd)
     if (began)
         still_end(thread);
     if (only)
-        pool_found(only);
+        pool_unref(only);
     if (!began)
         return error;
     if (!error)

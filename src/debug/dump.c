@@ -1,7 +1,7 @@
 /*
  * Prints all strands of a run. The other threads are held at their next tick, so that what they run does not change.
- * The strands are pinned while they are printed. Memory comes from the system's calls, not from malloc, and most of it
- * before threads are held. Page: docs/protocols/dump.md.
+ * A reference keeps each strand while it is printed. Memory comes from the system's calls, not from malloc, and most of
+ * it before threads are held. Page: docs/protocols/dump.md.
  */
 #include "../../include/strand/debug.h"
 
@@ -37,10 +37,10 @@ struct dump {
 static void say_strand(struct dump *dump, const struct entry *entry, size_t depth)
 {
     struct thread *thread = dump->view.thread;
-    if (!pin(thread, &entry->c->word, entry->id))
+    if (!ref_take(thread, &entry->c->word, entry->id))
         return; /* it is gone: some thread could not be held */
     inspect_say(&dump->view, entry->c, entry->id, depth * 2);
-    unpin_cb(thread, entry->c);
+    unref_cb(thread, entry->c);
 }
 
 /* Depth first, without recursion: the tree may be deeper than the caller's stack. */
@@ -71,12 +71,12 @@ static void walk(struct dump *dump)
 static void add_to_group(struct cb *c, uint64_t id, void *arg)
 {
     struct dump *dump = arg;
-    if (!pin(dump->view.thread, &c->word, id))
+    if (!ref_take(dump->view.thread, &c->word, id))
         return;
     dump->count++;
     dump->over += (atomic_load_explicit(&c->ends, memory_order_relaxed) & ENDS_OVER) != 0;
     groups_add(dump->groups, &dump->view, c, id);
-    unpin_cb(dump->view.thread, c);
+    unref_cb(dump->view.thread, c);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */

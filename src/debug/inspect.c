@@ -1,6 +1,6 @@
 /*
- * Inspection of one strand from outside. A pin keeps the control block. The object that the strand waits for is the
- * user's memory, and is read only while all threads are held.
+ * Inspection of one strand from outside. A reference keeps the control block. The object that the strand waits for is
+ * the user's memory, and is read only while all threads are held.
  *
  * INVARIANT [DG1] what is reported of a strand that nobody holds belongs to one moment: what shows that its thread or
  *           its wait went on (current, switches, the wait's state, the context) is the same before and after the

@@ -74,7 +74,7 @@ struct frame_span {
 /* The state of a strand. */
 enum doing { DOING_NOTHING, DOING_NOT_STARTED, DOING_RUNNING, DOING_RUNNABLE, DOING_BLOCKED };
 
-/* For all of these the strand is pinned. */
+/* All of these need a reference to the strand. */
 struct frame_span inspect_span(const struct view *view, struct cb *c);
 enum doing inspect_doing(struct cb *c, const struct frame_span *span);
 /* Bytes of stack in use; 0: unknown. */

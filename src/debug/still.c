@@ -55,8 +55,8 @@ static bool others_go_on(const struct thread *thread)
     return thread->concurrent && (!thread->driver || thread->driver->preempts(thread->sub));
 }
 
-/* The only thread of a run uses plain writes where others would pin atomically, unless SIGQUIT was asked for: so it
- * must be held. */
+/* The only thread of a run uses plain writes where others would take a reference atomically, unless SIGQUIT was asked
+ * for: so it must be held. */
 bool still_hold(struct view *view, bool signals)
 {
     struct thread *thread = view->thread;
@@ -201,11 +201,11 @@ static void say_plainly(struct cb *c, uint64_t id, void *arg)
 {
     struct plain_list *list = arg;
     struct out *out = list->out;
-    if (out->error || !pin(list->thread, &c->word, id))
+    if (out->error || !ref_take(list->thread, &c->word, id))
         return;
     inspect_say_plainly(out, list->thread, c, id);
-    unpin_cb(list->thread, c);
-    if (out->room - out->used < PLAIN_STRAND) /* not while the strand is pinned */
+    unref_cb(list->thread, c);
+    if (out->room - out->used < PLAIN_STRAND) /* not with a reference to the strand */
         out_flush(out);
 }
 

@@ -59,9 +59,9 @@ static void finish(struct thread *thread, struct crew_record *record)
     slab_put(&worker_of(thread)->objects, record);
 }
 
-static void unpin_record(struct thread *thread, struct crew_record *record)
+static void unref_record(struct thread *thread, struct crew_record *record)
 {
-    if (unpin(thread, &record->word))
+    if (ref_release(thread, &record->word))
         finish(thread, record);
 }
 
@@ -192,7 +192,7 @@ static const char *made_stale_crew(const struct crew_record *record, uint64_t se
     return known ? crew_made(&record->origin, buffer, size) : "";
 }
 
-static struct crew_record *pin_record(struct thread *thread, strand_crew handle, const char *function)
+static struct crew_record *ref_record(struct thread *thread, strand_crew handle, const char *function)
 {
     struct crew_record *record = (struct crew_record *)(uintptr_t)handle.bits[0];
     uint64_t serial = handle.bits[1] ^ MARK_CREW;
@@ -201,7 +201,7 @@ static struct crew_record *pin_record(struct thread *thread, strand_crew handle,
     if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, record)) &&
         word_serial(atomic_load_explicit(&record->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "crew");
-    if (!pin(thread, &record->word, serial))
+    if (!ref_take(thread, &record->word, serial))
         MISUSE(function, made_stale_crew(record, serial, MADE_ROOM),
                "the crew is gone: its scope has been left. Open it in a scope that ends after its users");
     return record;
@@ -235,10 +235,10 @@ struct crew *crew_enter(struct thread *thread, strand_crew handle, const char *f
 {
     if (is_run_crew(handle))
         return crew_enter_own(thread, CREW_CALLS, function);
-    struct crew_record *record = pin_record(thread, handle, function);
+    struct crew_record *record = ref_record(thread, handle, function);
     struct crew *crew = record->crew;
     count_in(thread, crew, function);
-    unpin_record(thread, record);
+    unref_record(thread, record);
     return crew;
 }
 

@@ -2,8 +2,8 @@
  * Pools that a plain thread drives: strand_pool_drive. Pages: docs/protocols/pools.md, docs/schedulers.md.
  *
  * The caller is not a strand, so no scope keeps the pool for it. Instead, a driven pool ends only within a call of
- * strand_pool_drive, which does not use the pool after that. The handle is pinned from the look-up until the caller is
- * registered as the driver; the thread that frees the handle waits for that.
+ * strand_pool_drive, which does not use the pool after that. The caller has a reference to the handle from the look-up
+ * until it is registered as the driver; the thread that frees the handle waits for that.
  */
 #include "../../include/strand/pool.h"
 
@@ -20,12 +20,12 @@ static struct opened_pool *look_up(strand_pool handle, const char *function, str
     if (self && self->current)
         MISUSE(function, "", "a strand can't drive a pool: it is for threads that have work of their own");
     struct opened_pool *op = pool_of_handle(handle, function);
-    if (!pin_with_outsiders(NULL, &op->word, pool_serial(handle)))
+    if (!ref_take_with_outsiders(NULL, &op->word, pool_serial(handle)))
         return NULL;
     struct pool *pool = pool_behind(op);
     bool left = subprocess_is_left(pool->sub); /* in the child of a fork: the run has stayed in the parent */
     if (left || pool == &pool->sub->closed) {
-        pool_found(op);
+        pool_unref(op);
         return NULL;
     }
     if (pool == &pool->sub->pool)
@@ -43,7 +43,7 @@ static int look_on(struct opened_pool *op)
     spin_lock(&op->lock, NULL);
     bool over = op->closed;
     spin_unlock(&op->lock);
-    pool_found(op);
+    pool_unref(op);
     driver_relax_unknown();
     return !over;
 }
@@ -61,7 +61,7 @@ int strand_pool_drive(strand_pool handle, strand_time until, strand_drive_flags 
     uint32_t before = POOL_UNDRIVEN;
     bool mine = atomic_compare_exchange_strong_explicit(&pool->driving, &before, POOL_DRIVEN, memory_order_acq_rel,
                                                         memory_order_relaxed); /* [DV1] */
-    pool_found(op);
+    pool_unref(op);
     if (!mine)
         return before == POOL_DRIVEN ? -EBUSY : 0;
     return pool_drive(pool, until.ns ? until.ns : ARCH_FOREVER, flags & STRAND_DRIVE_WAIT);
@@ -78,6 +78,6 @@ int strand_pool_fd(strand_pool handle)
         op->gone || atomic_load_explicit(&pool->driving, memory_order_acquire) == POOL_DRIVEN_TO_ITS_END; /* [DV1] */
     int fd = !pool_is_driven(pool) ? -ENOTSUP : over ? -ESHUTDOWN : pool->poller.epoll;
     spin_unlock(&op->lock);
-    pool_found(op);
+    pool_unref(op);
     return fd;
 }

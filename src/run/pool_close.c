@@ -17,7 +17,7 @@
  *           the pool is closed. So each other closer is in the list of those that the closer wakes, or finds that the
  *           pool is closed, before it releases the handle. [L4] If the last strands of a closing pool end at the same
  *           time, at least one of them finds the pool dry. [L5] When the record is given back, no party uses it that
- *           has found it by the handle, unless that party keeps the record (pool_keep).
+ *           has found it by the handle, unless that party keeps the record (pool_record_ref).
  * ORDERING  The closer: state, a barrier of all threads, then the control blocks. An anchoring strand: the control
  *           block, then the state [L2]. Counting (pool_live): how many strands were counted out is read before how many
  *           were counted in, and each number is stored by release and loaded by acquire: a strand that was counted out
@@ -25,8 +25,8 @@
  *           loads `arrived`; seq_cst: a strand that is let in is counted [L1]. A strand that ends counts itself out,
  *           then loads odd.always and the state, then the others' numbers. A fence is before the latter; before the
  *           former it is the closer's membarrier, or, where there is none, a fence of each [L4]. The closer changes
- *           where the handle leads, and then the handle's word, atomically: a later pin finds the record of closed
- *           pools, and the closer waits for an earlier one [L5].
+ *           where the handle leads, and then the handle's word, atomically: a later reference finds the record of
+ *           closed pools, and the closer waits for an earlier one [L5].
  * NOT DONE  Cancelling every strand of the pool: inner strands end when their owners' frames leave their scopes, as
  *           below any cancelled strand. A list of a pool's strands: each spawn would pay for it.
  * TESTED BY tests/models/closing.pml.
@@ -89,7 +89,7 @@ static struct scope *anchor_of(struct cb *c)
     return plain_load(&c->anchor, memory_order_acquire); /* [PB1] */
 }
 
-/* Whether the strand is on the pool, and its scope belongs to a strand on another one. The caller has pinned it. Only
+/* Whether the strand is on the pool, and its scope belongs to a strand on another one. The caller has a reference. Only
  * its spawner uses a strand that is not anchored yet, and the strand that anchors it checks the pool [L2]. */
 static bool is_topmost(struct thread *thread, struct cb *c, const struct pool *pool)
 {
@@ -113,11 +113,11 @@ static void cancel_one(struct cb *c, uint64_t id, void *arg)
 {
     struct closing *closing = arg;
     struct thread *thread = closing->thread;
-    if (!pin(thread, &c->word, id))
+    if (!ref_take(thread, &c->word, id))
         return;
     if (pool_of(c) == closing->op->pool && is_topmost(thread, c, closing->op->pool))
         batch_add(&closing->batch, cancel_strand(thread, c, closing->op->note, false));
-    unpin_cb(thread, c);
+    unref_cb(thread, c);
 }
 
 /* Registers the strand as a waiter for *what; it parks next. The thread that sets *what does so under the lock, and
@@ -165,7 +165,7 @@ static void finish(struct thread *thread, struct opened_pool *op)
     pool_close(pool);
     pool_handle_leave(thread, op);      /* [L5] */
     quiescence_pool_over(thread, pool); /* [Q4] */
-    pool_let_go(thread, pool);
+    pool_record_unref(thread, pool);
     spin_lock(&op->lock, thread);
     op->closed = true;
     for (struct wait_node *node = op->waiters, *next; node; node = next) {
@@ -277,6 +277,6 @@ void strand_pool_close(strand_pool handle, const char *why)
         MISUSE("strand_pool_close", pool_made(op, MADE_ROOM), "it ends with the run");
     must_be_elsewhere(thread, me, op, "strand_pool_close");
     enum closes how = come_to_close(thread, me, op);
-    pool_found(op);
+    pool_unref(op);
     go_on_closing(thread, me, op, how, why && *why ? why : "its pool was closed");
 }

@@ -108,7 +108,7 @@ strand_pool strand_pool_open(strand_scope scope, const strand_pool_attr *attr)
         struct pool *pool = op->pool;
         pool_unmake(thread, pool);
         pool_handle_leave(thread, op);
-        pool_let_go(thread, pool);
+        pool_record_unref(thread, pool);
         pool_handle_over(thread, op);
         throw_system(me, error, "a pool of an open scope that has been left");
     }
@@ -134,7 +134,7 @@ int strand_pool_resize(strand_pool handle, int threads)
         MISUSE("strand_pool_resize", pool_made(op, MADE_ROOM), "a pool with the scheduler '%s' has one thread",
                pool->scheduler->name);
     int error = pool_resize(thread, pool, threads);
-    pool_found(op);
+    pool_unref(op);
     return error;
 }
 
@@ -159,7 +159,7 @@ void strand_pool_info_get(strand_pool handle, strand_pool_info *out)
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_info_get");
     strand_pool_info info = {0};
     ask(thread, op, &info);
-    pool_found(op);
+    pool_unref(op);
     sized_give(out, out->size, &info, sizeof info);
 }
 

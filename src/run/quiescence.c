@@ -74,8 +74,8 @@ static void excuse_own(struct thread *thread, struct cb *me, bool excused)
     }
 }
 
-/* op: whose pool it is, pinned, if it is another than the caller's; else NULL. over: something else that it waits for,
- * or NULL. */
+/* op: whose pool it is, with a reference, if it is another than the caller's; else NULL. over: something else that it
+ * waits for, or NULL. */
 static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, struct opened_pool *op, enum lull lull,
                      const _Atomic bool *over)
 {
@@ -89,7 +89,7 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
     node->epoch = wait_arm(thread, me, own_of(me)->floor);
     bool happened = link_waiter(thread, me, op, lull);
     if (op)
-        pool_found(op);
+        pool_unref(op);
     if (over)
         happened = atomic_load_explicit(over, memory_order_seq_cst); /* [Q7] */
     if ((happened || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */

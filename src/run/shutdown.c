@@ -72,14 +72,14 @@ int strand_run_stop(strand_run_handle handle, int64_t drain_ns, const char *why)
     struct opened_pool *op = (struct opened_pool *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(op) || !(handle.bits[1] & MARK_POOL))
         return -ESHUTDOWN; /* a handler that comes before there is a handle is not to end the program */
-    int error = pin_at_once(&op->word, pool_serial((strand_pool){{handle.bits[0], handle.bits[1]}}));
+    int error = ref_take_at_once(&op->word, pool_serial((strand_pool){{handle.bits[0], handle.bits[1]}}));
     if (error)
         return error == -EAGAIN ? error : -ESHUTDOWN;
     struct run *run = (struct run *)pool_behind(op)->sub;
     bool left = subprocess_is_left(&run->runtime.sub);
     if (!left)
         ask(run, drain_ns, why);
-    pool_found(op); /* [SD3] */
+    pool_unref(op); /* [SD3] */
     return left ? -ESHUTDOWN : 0;
 }
 

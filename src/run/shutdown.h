@@ -15,7 +15,7 @@
  * INVARIANTS [SD1] `by` only falls, and each value that it falls to is read: the asker that lowers it posts after that,
  *           and the post clears `posted` before it reads `by`.
  *           [SD2] a strand that is registered when `begun` is set is woken: both are done under the lock.
- *           [SD3] an asker keeps the run from ending, by a pin of the first pool's handle.
+ *           [SD3] an asker keeps the run from ending, by a reference of the first pool's handle.
  * ORDERING  asked = YES (release) pairs with the reader of `why` (acquire). The asker lowers `by`, then exchanges
  *           `posted`; the post stores to `posted`, then loads `by`: sequentially consistent, so one of the two sees the
  *           other [SD1]. [SD5] begun (release) pairs with a load without the lock (acquire); a strand that registers

@@ -32,7 +32,7 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     pool->gone = NULL; /* if one thread can't start, the others end, and call nothing */
     pool->above = NULL;
     atomic_store_explicit(&pool->watched, 0, memory_order_relaxed);
-    atomic_store_explicit(&pool->keepers, 1, memory_order_relaxed);
+    atomic_store_explicit(&pool->record_refs, 1, memory_order_relaxed);
     atomic_store_explicit(&pool->stop, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_relaxed);
     atomic_store_explicit(&pool->size, plan->threads, memory_order_relaxed);
@@ -82,7 +82,7 @@ static void open_closed(struct subprocess *sub)
 {
     sub->closed.sub = sub;
     sub->closed.scheduler = &scheduler_global;
-    atomic_store_explicit(&sub->closed.keepers, 1, memory_order_relaxed); /* for ever */
+    atomic_store_explicit(&sub->closed.record_refs, 1, memory_order_relaxed); /* for ever */
     atomic_store_explicit(&sub->closed.state, POOL_CLOSED, memory_order_relaxed);
 }
 
@@ -182,7 +182,7 @@ int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool *
     if (!error && pool_is_driven(pool))
         settle(pool);
     if (error)
-        pool_let_go(thread, pool);
+        pool_record_unref(thread, pool);
     *out = pool;
     return error;
 }

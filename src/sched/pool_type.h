@@ -64,7 +64,7 @@ struct pool {
     _Atomic uint32_t stop;           /* its threads end when they have nothing to run */
     _Atomic uint64_t arrived;        /* strands that threads of other pools were about to spawn onto it */
     _Atomic uint64_t refused;        /* and were not */
-    _Atomic uint32_t keepers;        /* pool_keep */
+    _Atomic uint32_t record_refs;    /* pool_record_ref */
     struct pool *next_free;          /* of a free record: under subprocess.free_lock */
     _Atomic uint32_t alive;          /* threads that have begun, or are about to, and have not ended */
     void (*gone)(struct pool *pool); /* called by the last of them; NULL: the first pool */

@@ -121,9 +121,9 @@ void subprocess_share(struct thread *thread)
         share(thread->sub);
 }
 
-void pool_keep(struct pool *pool)
+void pool_record_ref(struct pool *pool)
 {
-    atomic_fetch_add_explicit(&pool->keepers, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&pool->record_refs, 1, memory_order_relaxed);
 }
 
 /* Free records: one list for those with room for one thread, one for the others. */
@@ -132,10 +132,10 @@ static struct pool **free_pools(struct subprocess *sub, int room)
     return &sub->free_pools[room == 1];
 }
 
-void pool_let_go(struct thread *thread, struct pool *pool)
+void pool_record_unref(struct thread *thread, struct pool *pool)
 {
     struct subprocess *sub = pool->sub;
-    if (atomic_fetch_sub_explicit(&pool->keepers, 1, memory_order_acq_rel) != 1) /* [RF1] */
+    if (atomic_fetch_sub_explicit(&pool->record_refs, 1, memory_order_acq_rel) != 1) /* [RF1] */
         return;
     struct pool **list = free_pools(sub, pool->room);
     atomic_store_explicit(&pool->state, POOL_NONE, memory_order_release); /* [RC1] */

@@ -64,7 +64,7 @@ static void unmake(struct thread *thread, struct shared_fibre *shared)
     arch_note_acquire(&shared->fibre.note);
     shared_close(&thread->stacks, &shared->stack);
     free(shared);
-    pool_let_go(thread, pool);
+    pool_record_unref(thread, pool);
 }
 
 static int make(struct thread *thread, struct shared_fibre *shared)
@@ -87,7 +87,7 @@ int shared_fibre_open(struct thread *thread, struct pool *pool, size_t stack_siz
     memset(shared, 0, size);
     shared->fibre.stack_size = stack_size;
     shared->fibre.pool = pool;
-    pool_keep(pool);
+    pool_record_ref(pool);
     shared->fibre.shared = true;
     batch_init(&shared->ready);
     atomic_init(&shared->mail, SHARED_IDLE);

@@ -31,7 +31,7 @@ void strand_cancel(strand s, const char *why)
 {
     struct thread *thread = must_be_strand("strand_cancel");
     struct cb *me = current_of(thread);
-    struct cb *c = pin_cb(thread, s, "strand_cancel");
+    struct cb *c = ref_cb(thread, s, "strand_cancel");
     if (!c)
         return; /* it is gone */
     /* Only an owner's cancel makes a child of its scope one that may be left, also after its end. The anchor is changed
@@ -44,5 +44,5 @@ void strand_cancel(strand s, const char *why)
     if (member)
         thread_ready(thread, member);
     note_release(note);
-    unpin_cb(thread, c);
+    unref_cb(thread, c);
 }

@@ -18,16 +18,16 @@
 /* ---- the word of a control block or a block: is the handle stale, is it cancelled, who is looking -------------------
  */
 
-/* serial << 10 | pins << 4 | flags. The serial is never used twice in a process, so a handle is the address and the
- * serial. A pin keeps the memory from being given to somebody else while a stranger looks at it. Changed by
+/* serial << 10 | references << 4 | flags. The serial is never used twice in a process, so a handle is the address and
+ * the serial. A reference keeps the memory from being given to somebody else while a stranger looks at it. Changed by
  * compare-and-swap. */
 enum {
     WORD_CANCELLED = 1,
     WORD_OWNED = 2,
     WORD_DEAD = 4,
     WORD_STUCK = 8,
-    WORD_PIN = 16,
-    WORD_PINS = 63 << 4,
+    WORD_REF = 16,
+    WORD_REFS = 63 << 4,
     WORD_SERIAL = 10
 };
 /* Source 0 of interruption: its own cancel; of the root, that the run is stuck. */

@@ -53,7 +53,7 @@ static uintptr_t cut_out(uintptr_t ends, struct wait_node *node)
 
 void ends_unlink(struct thread *thread, strand handle, struct wait_node *node)
 {
-    struct cb *c = pin_cb(thread, handle, "strand_wait");
+    struct cb *c = ref_cb(thread, handle, "strand_wait");
     if (c) {
         uintptr_t ends;
         ends_lock(thread, c, &ends);
@@ -62,7 +62,7 @@ void ends_unlink(struct thread *thread, strand handle, struct wait_node *node)
             atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
         }
         atomic_store_explicit(&c->ends, ends, memory_order_release); /* [E5] */
-        unpin_cb(thread, c);
+        unref_cb(thread, c);
     }
     while (atomic_load_explicit(&node->linked, memory_order_acquire)) /* [E2] its end is under way */
         driver_await(thread);
@@ -109,13 +109,13 @@ COLD bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, st
 }
 
 bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle, uint32_t floor, struct fibre *first,
-              bool pinned)
+              bool refed)
 {
     struct wait_node *node = &me->wait.node;
     node->epoch = wait_arm(*thread, me, floor);
     bool linked = ends_link(*thread, c, node);
-    if (pinned)
-        unpin_cb(*thread, c);
+    if (refed)
+        unref_cb(*thread, c);
     if (!linked || atomic_load_explicit(&me->due, memory_order_seq_cst) > floor) /* [W4] */
         return end_wait_undo(thread, me, handle, first, linked);
     *thread = park(*thread, first);

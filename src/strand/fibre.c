@@ -58,7 +58,7 @@ static const char *made_stale_fibres(const struct fibres *fibres, uint64_t seria
     return known ? made_fibres(fibres, buffer, size) : "";
 }
 
-struct fibres *fibres_pin(struct thread *thread, strand_fibre handle, const char *function)
+struct fibres *fibres_ref(struct thread *thread, strand_fibre handle, const char *function)
 {
     struct fibres *fibres = (struct fibres *)(uintptr_t)handle.bits[0];
     uint64_t serial = handle.bits[1] ^ MARK_FIBRE;
@@ -67,15 +67,15 @@ struct fibres *fibres_pin(struct thread *thread, strand_fibre handle, const char
     if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, fibres)) &&
         word_serial(atomic_load_explicit(&fibres->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "fibre");
-    if (!pin(thread, &fibres->word, serial))
+    if (!ref_take(thread, &fibres->word, serial))
         MISUSE(function, made_stale_fibres(fibres, serial, MADE_ROOM),
                "the fibre is gone: its scope has been left. Open it in a scope that ends after its users");
     return fibres;
 }
 
-void fibres_unpin(struct thread *thread, struct fibres *fibres)
+void fibres_unref(struct thread *thread, struct fibres *fibres)
 {
-    if (unpin(thread, &fibres->word))
+    if (ref_release(thread, &fibres->word))
         finish(thread, fibres);
 }
 
@@ -216,9 +216,9 @@ struct shared_fibre *fibres_choose(struct fibres *fibres)
 int strand_fibre_count(strand_fibre handle)
 {
     struct thread *thread = must_be_strand("strand_fibre_count");
-    struct fibres *fibres = fibres_pin(thread, handle, "strand_fibre_count");
+    struct fibres *fibres = fibres_ref(thread, handle, "strand_fibre_count");
     int count = (int)fibres->count;
-    fibres_unpin(thread, fibres);
+    fibres_unref(thread, fibres);
     return count;
 }
 
@@ -262,22 +262,22 @@ void strand_fibre_info_get(strand_fibre handle, int index, strand_fibre_info *ou
     struct thread *thread = must_be_strand("strand_fibre_info_get");
     must_be_there(out, "buffer for the figures", "strand_fibre_info_get");
     must_have_size(out->size, sizeof out->size, "strand_fibre_info", "strand_fibre_info_get");
-    struct fibres *fibres = fibres_pin(thread, handle, "strand_fibre_info_get");
+    struct fibres *fibres = fibres_ref(thread, handle, "strand_fibre_info_get");
     if (index < 0 || (uint32_t)index >= fibres->count)
         MISUSE("strand_fibre_info_get", "", "there is no fibre %d of %u", index, fibres->count);
     strand_fibre_info info = {0};
     ask(thread, fibres->list[index], &info);
-    fibres_unpin(thread, fibres);
+    fibres_unref(thread, fibres);
     sized_give(out, out->size, &info, sizeof info);
 }
 
 size_t strand_fibre_trim(strand_fibre handle)
 {
     struct thread *thread = must_be_strand("strand_fibre_trim");
-    struct fibres *fibres = fibres_pin(thread, handle, "strand_fibre_trim");
+    struct fibres *fibres = fibres_ref(thread, handle, "strand_fibre_trim");
     for (uint32_t i = 0; i < fibres->count; i++)
         shared_fibre_trim(thread, fibres->list[i]);
-    fibres_unpin(thread, fibres);
+    fibres_unref(thread, fibres);
     return saved_store_trim(&thread->stacks, SIZE_MAX);
 }
 

@@ -24,9 +24,9 @@ struct fibres {
 _Static_assert(sizeof(struct fibres) <= OBJECT_SIZE && offsetof(struct fibres, lock) == OBJECT_LOCK,
                "it is one of the run's objects");
 
-/* For spawning: keeps it, until fibres_unpin. Misuse if the handle is stale. */
-struct fibres *fibres_pin(struct thread *thread, strand_fibre handle, const char *function);
-void fibres_unpin(struct thread *thread, struct fibres *fibres);
+/* For spawning: keeps it, until fibres_unref. Misuse if the handle is stale. */
+struct fibres *fibres_ref(struct thread *thread, strand_fibre handle, const char *function);
+void fibres_unref(struct thread *thread, struct fibres *fibres);
 /* The one with the fewest strands of those that are known. */
 struct shared_fibre *fibres_choose(struct fibres *fibres);
 

@@ -1,5 +1,5 @@
 /*
- * Pins, and the life of control blocks and block records. The protocol block is in core.h and handle.h.
+ * Temporary references, and the life of control blocks and block records. The protocol block is in handle.h.
  */
 #include "handle.h"
 
@@ -11,18 +11,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-static bool try_pin(_Atomic uint64_t *word, uint64_t *old, bool shared)
+static bool try_ref(_Atomic uint64_t *word, uint64_t *old, bool shared)
 {
-    return (*old & WORD_PINS) != WORD_PINS && swap_word(word, old, *old + WORD_PIN, shared); /* [HN1] */
+    return (*old & WORD_REFS) != WORD_REFS && swap_word(word, old, *old + WORD_REF, shared); /* [HN1] */
 }
 
-static inline bool await_pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial, bool shared)
+static inline bool await_ref(struct thread *thread, _Atomic uint64_t *word, uint64_t serial, bool shared)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
     while (word_serial(old) == serial && !(old & WORD_DEAD)) {
-        if (try_pin(word, &old, shared))
+        if (try_ref(word, &old, shared))
             return true;
-        if ((old & WORD_PINS) == WORD_PINS) {
+        if ((old & WORD_REFS) == WORD_REFS) {
             driver_await(thread);
             old = atomic_load_explicit(word, memory_order_relaxed);
         }
@@ -31,33 +31,33 @@ static inline bool await_pin(struct thread *thread, _Atomic uint64_t *word, uint
     return false;
 }
 
-bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
+bool ref_take(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
 {
-    return await_pin(thread, word, serial, thread->concurrent);
+    return await_ref(thread, word, serial, thread->concurrent);
 }
 
-bool pin_with_outsiders(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
+bool ref_take_with_outsiders(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
 {
-    return await_pin(thread, word, serial, true);
+    return await_ref(thread, word, serial, true);
 }
 
-int pin_at_once(_Atomic uint64_t *word, uint64_t serial)
+int ref_take_at_once(_Atomic uint64_t *word, uint64_t serial)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
     while (word_serial(old) == serial && !(old & WORD_DEAD))
-        if (try_pin(word, &old, true))
+        if (try_ref(word, &old, true))
             return 0;
-        else if ((old & WORD_PINS) == WORD_PINS)
+        else if ((old & WORD_REFS) == WORD_REFS)
             return -EAGAIN;
     return -ESRCH;
 }
 
-bool unpin(struct thread *thread, _Atomic uint64_t *word)
+bool ref_release(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
     do {
-        new = old - WORD_PIN;
-        if ((new &WORD_DEAD) && !(new &WORD_PINS))
+        new = old - WORD_REF;
+        if ((new &WORD_DEAD) && !(new &WORD_REFS))
             new = word_freed(new);
     } while (!swap_word(word, &old, new, thread->concurrent)); /* [HN1] */
     return new &WORD_FREE;
@@ -67,19 +67,19 @@ COLD bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
     do
-        new = old &WORD_PINS ? old | WORD_DEAD : word_freed(old);
+        new = old &WORD_REFS ? old | WORD_DEAD : word_freed(old);
     while (!swap_word(word, &old, new, thread->concurrent)); /* [HN1] */
     return new &WORD_FREE;
 }
 
-/* What has this word is of another run, if it is there at all. */
+/* The record belongs to another run, if the handle is not stale. */
 static COLD void check_foreign(const _Atomic uint64_t *word, uint64_t serial, const char *noun, const char *function)
 {
     if (word_serial(atomic_load_explicit(word, memory_order_relaxed)) == serial)
         misuse_foreign(function, noun);
 }
 
-struct cb *pin_cb(struct thread *thread, strand handle, const char *function)
+struct cb *ref_cb(struct thread *thread, strand handle, const char *function)
 {
     struct cb *c = (struct cb *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(c) || !handle.bits[1])
@@ -88,7 +88,7 @@ struct cb *pin_cb(struct thread *thread, strand handle, const char *function)
         check_foreign(&c->word, handle.bits[1], "strand", function);
         return NULL;
     }
-    return pin(thread, &c->word, handle.bits[1]) ? c : NULL;
+    return ref_take(thread, &c->word, handle.bits[1]) ? c : NULL;
 }
 
 COLD void extra_free(struct extra *extra, bool wipes)
@@ -113,15 +113,15 @@ void cb_retire(struct thread *thread, struct cb *c)
     }
 }
 
-void unpin_cb(struct thread *thread, struct cb *c)
+void unref_cb(struct thread *thread, struct cb *c)
 {
-    if (unpin(thread, &c->word)) {
+    if (ref_release(thread, &c->word)) {
         cb_clear(c);
         cb_put(thread, c);
     }
 }
 
-struct scope *pin_scope(struct thread *thread, strand_scope handle, const char *function)
+struct scope *ref_scope(struct thread *thread, strand_scope handle, const char *function)
 {
     struct scope *scope = (struct scope *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(scope) || handle.bits[1] < 2)
@@ -130,12 +130,12 @@ struct scope *pin_scope(struct thread *thread, strand_scope handle, const char *
         check_foreign(&scope->block.word, handle.bits[1] >> 1, "scope", function);
         return NULL;
     }
-    return pin(thread, &scope->block.word, handle.bits[1] >> 1) ? scope : NULL;
+    return ref_take(thread, &scope->block.word, handle.bits[1] >> 1) ? scope : NULL;
 }
 
-void unpin_scope(struct thread *thread, struct scope *scope)
+void unref_scope(struct thread *thread, struct scope *scope)
 {
-    if (unpin(thread, &scope->block.word))
+    if (ref_release(thread, &scope->block.word))
         slab_put(&worker_of(thread)->blocks, scope);
 }
 

@@ -1,16 +1,16 @@
 /*
- * Handles: values that go stale. A handle is the address of a control block (or scope record) and its serial; the
- * memory is never unmapped, so a stale handle reads another serial, or none. arch_in_handles keeps an address that was
- * damaged from being read where no memory is.
+ * Handles of strands and scopes. A handle is the address of a control block or a scope record, and the record's serial.
+ * The memory is never unmapped, and each life of the record gets a new serial: so a stale handle is recognised by its
+ * serial. arch_in_handles rejects damaged addresses before they are read.
  *
- * STATE     word: serial << WORD_SERIAL | bits of the strand (cancelled, ...) | DEAD | FREE | pins.
- * INVARIANTS [HN1] what is pinned is not given away: the party that retires it, or else the last one to unpin it, frees
- *           it, once. [HN2] a party that finds a serial finds what belongs to it complete. [HN3] no change of the word
- *           is lost.
- * ORDERING  each change of a word that others know is a compare-and-swap, or another atomic update [HN3]. Retiring and
- *           unpinning release, and the swap that frees acquires: all uses of a life happen before the next one. A party
- *           that finds a handle stale acquires the word too: it sees what the strand did [HN1]. The word of a new life
- *           is stored by release, and acquired by pins and dumps [HN2].
+ * STATE     word: serial << WORD_SERIAL | bits of the strand (cancelled, ...) | DEAD | FREE | references.
+ * INVARIANTS [HN1] a record with references is not freed: the thread that retires the record, or else the one that
+ *           releases the last reference, frees it, once. [HN2] a thread that reads a serial sees the whole record of
+ *           that life. [HN3] no change of the word is lost.
+ * ORDERING  each change of a published word is a compare-and-swap, or another atomic update [HN3]. Retiring a record
+ *           and releasing a reference have release order, and the swap that frees acquires: all uses of a life happen
+ *           before the next life. A thread that finds a handle stale acquires the word too, so it sees what the strand
+ *           did [HN1]. The word of a new life is stored by release, and acquired by ref_take and by dumps [HN2].
  * TESTED BY tests/models/end.pml, tests/models/scope.pml.
  */
 #ifndef STRAND_HANDLE_H
@@ -26,8 +26,8 @@ static inline strand handle_of(struct cb *c)
     return (strand){{(uint64_t)(uintptr_t)c, cb_id(c)}};
 }
 
-/* The control block, if the handle is not stale at this moment. For somebody who keeps it from ending, or pins it next.
- */
+/* Returns the control block, or NULL if the handle is stale. The caller keeps the strand from ending, or takes a
+ * reference next. */
 static inline struct cb *handle_cb(strand handle)
 {
     struct cb *c = (struct cb *)(uintptr_t)handle.bits[0];
@@ -45,8 +45,8 @@ static inline struct scope *handle_scope(strand_scope handle)
     return LIKELY(word_serial(word) == handle.bits[1] >> 1) ? scope : NULL;
 }
 
-/* Whether what stands behind a handle is of the caller's run. Of another's nothing else may be looked at but the word:
- * that run may be giving it back. */
+/* Whether the object of a handle belongs to the caller's run. If not, only its word may be read: the other run may be
+ * freeing it. */
 static inline bool cb_is_ours(struct thread *thread, const struct cb *c)
 {
     struct runtime *runtime = runtime_of(thread);
@@ -58,8 +58,8 @@ static inline bool scope_is_ours(struct thread *thread, const struct scope *scop
     return LIKELY(slab_has(&runtime_of(thread)->blocks, scope));
 }
 
-/* Of a block that may have been left meanwhile and belong to somebody else; it is the caller's only if that is still
- * so. */
+/* The owner of a block that may have been left meanwhile and may serve another strand. The result is certain only if
+ * it is the caller. */
 static inline struct cb *block_owner(const struct block *block)
 {
     return plain_load(&block->owner, memory_order_relaxed);
@@ -70,42 +70,47 @@ static inline bool handle_is_open(strand_scope handle)
     return handle.bits[1] & 1;
 }
 
-/* Keep the memory of a stranger's strand or scope from being given to somebody else; false if the handle is stale. A
- * pin is held across a few instructions, never across a suspension. */
-bool pin(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
-/* The same of a word that threads outside of the run change too, namely a pool's: the change is atomic even in a run of
- * one thread. thread: NULL on a plain thread. Every pin of such a word goes through this function or the next one. */
-bool pin_with_outsiders(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
-/* As pin_with_outsiders, but without waiting for a free pin: the caller may be a signal handler that has interrupted
- * the holder of one. 0; -ESRCH: the handle is stale; -EAGAIN: all pins are taken. */
-int pin_at_once(_Atomic uint64_t *word, uint64_t serial);
-/* True if the memory was retired meanwhile and this was the last pin: it is the caller's to give back. */
-bool unpin(struct thread *thread, _Atomic uint64_t *word);
-/* NULL: it is gone. Of another run: misuse of `function`. */
-struct cb *pin_cb(struct thread *thread, strand handle, const char *function);
-void unpin_cb(struct thread *thread, struct cb *c);
-struct scope *pin_scope(struct thread *thread, strand_scope handle, const char *function);
-void unpin_scope(struct thread *thread, struct scope *scope);
+/* Takes a temporary reference to the record of another's strand or scope, which keeps the record from being reused.
+ * Returns false if the handle is stale. The holder releases the reference after a few instructions, and does not
+ * suspend before. */
+bool ref_take(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
+/* As ref_take, for a word that threads outside of the run change too, namely a pool's: the change is atomic even in a
+ * run of one thread. thread is NULL on a plain thread. All references to such a record are taken by this function or
+ * the next one. */
+bool ref_take_with_outsiders(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
+/* As ref_take_with_outsiders, but does not wait if the count of references is at its maximum: the caller may be a
+ * signal handler that has interrupted the holder of one. Returns 0, -ESRCH if the handle is stale, or -EAGAIN if the
+ * count is at its maximum. */
+int ref_take_at_once(_Atomic uint64_t *word, uint64_t serial);
+/* Returns true if the record was retired and this was its last reference: then the caller frees it. */
+bool ref_release(struct thread *thread, _Atomic uint64_t *word);
+/* Take a reference to the object of a handle. NULL if the handle is stale. Misuse of `function` if the object belongs
+ * to another run. */
+struct cb *ref_cb(struct thread *thread, strand handle, const char *function);
+void unref_cb(struct thread *thread, struct cb *c);
+struct scope *ref_scope(struct thread *thread, strand_scope handle, const char *function);
+void unref_scope(struct thread *thread, struct scope *scope);
 
-/* Retire a word that is pinned: true if its memory is the caller's to give back after all; else the last pin's holder
- * does it. */
+/* Retires a record that had references. Returns true if it has none any more, and the caller frees it; otherwise the
+ * holder of the last reference frees it. */
 bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word);
 
 static inline bool word_retire(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
-    if (LIKELY(!(old & WORD_PINS)) && LIKELY(swap_word(word, &old, word_freed(old), thread->concurrent))) /* [HN1] */
+    if (LIKELY(!(old & WORD_REFS)) && LIKELY(swap_word(word, &old, word_freed(old), thread->concurrent))) /* [HN1] */
         return true;
     return word_retire_slow_(thread, word);
 }
 
 void cb_construct(void *memory);
 void cb_construct_guest(void *memory);
-/* NULL: nothing. wipes: its copied arguments may hold secrets. */
+/* Frees the copied name and arguments. extra may be NULL. wipes: the arguments may contain secrets. */
 void extra_free(struct extra *extra, bool wipes);
-/* Give back what a pin keeps beside the memory: the note, the name and the copied arguments. */
+/* Frees what belongs to a control block: the note, the name and the copied arguments. */
 void cb_clear(struct cb *c);
-/* The strand is over, or will not be: it is given back now, or by the last who keeps a pin. */
+/* The strand has ended, or was never started: frees the control block, or leaves that to the holder of the last
+ * reference. */
 void cb_retire(struct thread *thread, struct cb *c);
 
 static inline void cb_put(struct thread *thread, struct cb *c)
@@ -122,7 +127,7 @@ static inline void cb_put(struct thread *thread, struct cb *c)
         slab_put(&worker_of(thread)->cbs, fibre_of(c));
 }
 
-/* Of one that has nothing but a note, at most. */
+/* Like cb_retire, for a control block without copied name and arguments. */
 static inline void cb_free(struct thread *thread, struct cb *c)
 {
     if (LIKELY(word_retire(thread, &c->word)))
@@ -133,18 +138,19 @@ static inline void cb_begin_(struct cb *c)
 {
     arch_note_acquire(c);
     memset((char *)c + offsetof(struct cb, ends), 0, offsetof(struct cb, fn) - offsetof(struct cb, ends));
-    plain_store(&c->anchor, NULL, memory_order_relaxed); /* who finds it takes that of its last life for none */
+    plain_store(&c->anchor, NULL,
+                memory_order_relaxed); /* a thread that finds it ignores the anchor of its last life */
     ASSERT_SLOW(!c->extra);
 }
 
-/* From here on a dump may find it, and pin it: so its fibre is known. Pairs with is_live in src/debug/dump.c. */
+/* From here on a dump may find the control block and take a reference: so its fibre is set. Pairs with is_live in
+ * src/strand/all.c. */
 static inline void cb_publish_(struct thread *thread, struct cb *c)
 {
     atomic_store_explicit(&c->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release); /* [HN2] */
 }
 
-/* What is not set here is set by the caller, or holds of every free control block (cb_construct). NULL: no memory. */
-/* It does not count against options.max_strands any more. */
+/* The strand no longer counts against options.max_strands. */
 static inline void cb_uncount(struct thread *thread, struct cb *c)
 {
     if (LIKELY(!c->counted))
@@ -153,6 +159,7 @@ static inline void cb_uncount(struct thread *thread, struct cb *c)
     atomic_fetch_sub_explicit(&runtime_of(thread)->live, 1, memory_order_relaxed);
 }
 
+/* Returns NULL if there is no memory. The caller sets what is not set here, or cb_construct has set it. */
 static inline struct cb *cb_new(struct thread *thread)
 {
     struct fibre *fibre = driver_slab_get(thread, &worker_of(thread)->cbs);
@@ -162,7 +169,7 @@ static inline struct cb *cb_new(struct thread *thread)
     cb_begin_(c);
     fibre->stack = NULL;
     plain_store(&fibre->home, NULL, memory_order_relaxed);
-    plain_store(&fibre->pool, thread->pool, memory_order_relaxed); /* with who closes a pool */
+    plain_store(&fibre->pool, thread->pool, memory_order_relaxed); /* read by the thread that closes a pool */
     fibre->started = false;
     fibre->rank = 0;
     fibre->odd = 0;
@@ -171,7 +178,7 @@ static inline struct cb *cb_new(struct thread *thread)
     return c;
 }
 
-/* Of a strand that is to run on a shared fibre, of which it takes the references. */
+/* As cb_new, for a strand of a shared fibre. It takes over the caller's references to the fibre. */
 struct cb *cb_new_guest(struct thread *thread, struct shared_fibre *shared);
 
 #endif

@@ -58,13 +58,13 @@ static const char *made_stale_pool(const struct opened_pool *op, uint64_t serial
     return known ? pool_made(op, buffer, size) : "";
 }
 
-/* Sets bits of the handle's word, which may be none, and waits until nobody has it pinned: a few instructions, or the
- * inspection of what keeps the pool busy. A pin may be a plain thread's, which does not know when the run ends. Returns
- * the word without pins. */
+/* Sets bits of the handle's word, which may be none, and waits until there are no references: for a few instructions,
+ * or the inspection of what keeps the pool busy. A reference may be a plain thread's, which does not know when the run
+ * ends. Returns the word without references. */
 static uint64_t await_finders(struct thread *thread, struct opened_pool *op, uint64_t bits)
 {
     uint64_t word = atomic_fetch_or_explicit(&op->word, bits, memory_order_acq_rel); /* [HN1] [L5] */
-    while (word & WORD_PINS) {
+    while (word & WORD_REFS) {
         if (atomic_load_explicit(&thread->hold.asked, memory_order_relaxed))
             pool_stand_still(thread); /* for that report */
         driver_await(thread);
@@ -116,15 +116,15 @@ struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const c
     if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, op)) &&
         word_serial(atomic_load_explicit(&op->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "pool");
-    if (!pin_with_outsiders(thread, &op->word, serial)) /* strand_run_stop */
+    if (!ref_take_with_outsiders(thread, &op->word, serial)) /* strand_run_stop */
         MISUSE(function, made_stale_pool(op, serial, MADE_ROOM),
                "the pool is gone: its scope has been left. Open it in a scope that ends after its users");
     return op;
 }
 
-void pool_found(struct opened_pool *op)
+void pool_unref(struct opened_pool *op)
 {
-    atomic_fetch_sub_explicit(&op->word, WORD_PIN, memory_order_acq_rel); /* [HN1] */
+    atomic_fetch_sub_explicit(&op->word, WORD_REF, memory_order_acq_rel); /* [HN1] */
 }
 
 struct opened_pool *pool_handle_new(struct thread *thread, const char *name, void *site)

@@ -9,7 +9,7 @@
 
 /* What a strand_pool stands for; pool->above of its pool. */
 struct opened_pool {
-    _Atomic uint64_t word; /* as of a control block, but changed atomically in every run: strand_run_stop pins it */
+    _Atomic uint64_t word; /* as of a control block, but changed atomically in every run: for strand_run_stop */
     void *link_[2];        /* the slab's */
     atomic_flag lock;      /* of what is said below of closing */
     struct pool *pool;     /* see pool_behind */
@@ -53,15 +53,16 @@ void pool_handle_over(struct thread *thread, struct opened_pool *op);
 /* The name of the pool's scheduler, also of one that the user has made. Diagnostics only. */
 const char *pool_scheduler_name(const struct pool *pool);
 
-/* For strand_attr.pool, {0}: no pool; and attr.pin. The pool of this run, kept by a pin; misuse if there is none. */
+/* For strand_attr.pool, {0}: no pool; and attr.pin. The pool of this run, kept by a reference; misuse if there is none.
+ * */
 struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function);
-/* The pool of a handle that is pinned: its record, or subprocess.closed. */
+/* The pool of a handle, while the caller has a reference: its record, or subprocess.closed. */
 static inline struct pool *pool_behind(const struct opened_pool *op)
 {
     return plain_load(&op->pool, memory_order_acquire); /* [L5] */
 }
-/* No longer. Nothing of the pool, nor of its run, is touched after that: both may end. */
-void pool_found(struct opened_pool *op);
+/* Releases the reference. The caller touches neither the pool nor its run after that: both may end. */
+void pool_unref(struct opened_pool *op);
 
 /* For threads that do not belong to the run: src/run/drive.c. */
 struct opened_pool *pool_of_handle(strand_pool handle, const char *function);

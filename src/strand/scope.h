@@ -112,7 +112,8 @@ static inline bool scope_has_winner(const struct scope *scope)
 /* Owner of a service: consume the children that have ended, in the order of their ends, up to a failure that nobody has
  * seen [C4]. Returns the child that has failed, or NULL. */
 struct cb *scope_reap(struct thread *thread, struct scope *scope);
-/* Another strand, which has pinned the scope and spawns into it: consume a few children that have ended [C4]. */
+/* Another strand, which has a reference to the scope and spawns into it: consume a few children that have ended [C4].
+ * */
 void scope_reap_for_owner(struct thread *thread, struct scope *scope);
 /* Owner of a plain scope: from here on its children are listed when they end, those spawned later too, until the owner
  * sets look_at again; those that have ended already are listed now [C5]. */

@@ -160,13 +160,13 @@ static int anchor(struct thread *thread, struct scope *scope, struct cb *c)
     return 0;
 }
 
-/* A scope that somebody else opened: pinned. */
+/* Finds a scope that another strand opened, and takes a reference to it. */
 static int strangers_scope(struct thread *thread, struct cb *me, strand_scope handle, const char *function,
                            struct scope **out)
 {
     if (!handle_is_open(handle))
         scope_of_owner(me, handle, function); /* misuse */
-    *out = pin_scope(thread, handle, function);
+    *out = ref_scope(thread, handle, function);
     return *out ? 0 : -ECANCELED;
 }
 
@@ -275,7 +275,7 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
     if (error && arrived)
         pool_turn_back(thread, pool);
     if (!mine)
-        unpin_scope(thread, scope);
+        unref_scope(thread, scope);
     return error;
 }
 
@@ -360,7 +360,7 @@ static void choose_fibre(struct thread *thread, const strand_attr *attr, struct 
     if (chosen)
         MISUSE("strand_spawn_with", "",
                "attr.fibre has a stack and a pool already, whose threads all run it: attr.%s can't be chosen", chosen);
-    place->fibres = fibres_pin(thread, attr->fibre, "strand_spawn_with");
+    place->fibres = fibres_ref(thread, attr->fibre, "strand_spawn_with");
     plan->shared = fibres_choose(place->fibres);
 }
 
@@ -393,9 +393,9 @@ static int choose_place(struct thread *thread, const strand_attr *attr, struct p
 static void placed(struct thread *thread, const struct place_for *place)
 {
     if (place->fibres)
-        fibres_unpin(thread, place->fibres);
+        fibres_unref(thread, place->fibres);
     if (place->pool)
-        pool_found(place->pool);
+        pool_unref(place->pool);
 }
 
 strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size)

@@ -140,7 +140,7 @@ static void chan_end(struct thread *thread, struct owned *owned)
     wake_all(thread, &chan->receivers, true, &woken);
     uint64_t word = atomic_load_explicit(&chan->word, memory_order_relaxed);
     do {
-        while (word & WORD_PINS) { /* a posting thread is about to see that the channel is closed */
+        while (word & WORD_REFS) { /* a posting thread is about to see that the channel is closed */
             driver_await(thread);
             word = atomic_load_explicit(&chan->word, memory_order_relaxed);
         }

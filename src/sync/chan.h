@@ -5,8 +5,8 @@
  *           channel ends with.
  * STATE     under the lock: `closed`; a ring of `count` values; two queues of wait nodes. A node without a waiter is a
  *           value that was posted while there was no room: it lies in a record of its own. Without the lock: `word`
- *           (serial and pins: whether a handle is stale), `posts` (closed, and how many values were accepted from plain
- *           threads and are not in the channel yet).
+ *           (serial and references: whether a handle is stale), `posts` (closed, and how many values were accepted from
+ *           plain threads and are not in the channel yet).
  * PROTOCOL  a strand that finds a partner in the other queue claims the partner's wait, unlinks its node, releases the
  *           lock, moves the value straight between the two, and makes the partner runnable. Otherwise it uses the ring;
  *           otherwise it arms its wait, links its node, and parks. A claim fails if the partner has gone: its node is
@@ -34,7 +34,7 @@
 #include <string.h>
 
 struct chan {
-    _Atomic uint64_t word; /* serial << WORD_SERIAL | pins of plain threads; always changed by atomic operations */
+    _Atomic uint64_t word; /* serial << WORD_SERIAL | references of plain threads; every change is atomic */
     void *link_[2];        /* the slab's */
     atomic_flag lock;
     bool closed;

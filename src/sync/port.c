@@ -20,10 +20,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- pins: any thread, also in signal handlers ------------------------------------------------------------------ */
+/* ---- references: any thread, also in signal handlers ------------------------------------------------------------ */
 
-/* Keep the port from ending until port_unpin. Returns 0 or a negated errno code. closed: accept a closed port. */
-static int pin_port(strand_port handle, bool closed, struct port **out)
+/* Keep the port from ending until unref_port. Returns 0 or a negated errno code. closed: accept a closed port. */
+static int ref_port(strand_port handle, bool closed, struct port **out)
 {
     struct port *port = (struct port *)(uintptr_t)handle.bits[0];
     uint64_t serial = handle.bits[1] ^ MARK_PORT;
@@ -33,15 +33,15 @@ static int pin_port(strand_port handle, bool closed, struct port **out)
     do {
         if (word_serial(word) != serial || (!closed && (word & PORT_CLOSED)))
             return -EPIPE;
-        if ((word & PORT_PINS) == PORT_PINS)
+        if ((word & PORT_REFS) == PORT_REFS)
             return -EAGAIN;
-    } while (!atomic_compare_exchange_weak_explicit(&port->word, &word, word + PORT_PIN, memory_order_acq_rel,
+    } while (!atomic_compare_exchange_weak_explicit(&port->word, &word, word + PORT_REF, memory_order_acq_rel,
                                                     memory_order_acquire)); /* [PT5] */
     *out = port;
     return 0;
 }
 
-/* Notify a waiting receiver. The port is pinned. */
+/* Notify a waiting receiver. The caller has a reference to the port. */
 static void tell(struct box *box)
 {
     uint32_t wake = atomic_load_explicit(&box->wake, memory_order_seq_cst); /* [PT3] */
@@ -54,15 +54,15 @@ static void tell(struct box *box)
     pool_post(&box->runtime->sub.pool, &box->post);
 }
 
-static void unpin_port(struct port *port)
+static void unref_port(struct port *port)
 {
     uint64_t word = atomic_load_explicit(&port->word, memory_order_relaxed), new;
     bool last;
     arch_note_release(port);
     do {
         do {
-            last = (word & (PORT_PINS | PORT_OVER | PORT_CLOSED)) == (PORT_PIN | PORT_CLOSED);
-            new = last ? word | PORT_OVER : word - PORT_PIN;
+            last = (word & (PORT_REFS | PORT_OVER | PORT_CLOSED)) == (PORT_REF | PORT_CLOSED);
+            new = last ? word | PORT_OVER : word - PORT_REF;
         } while (!atomic_compare_exchange_weak_explicit(&port->word, &word, new, memory_order_seq_cst,
                                                         memory_order_relaxed)); /* [PT3] [PT4] [PT5] */
         word = new;
@@ -112,7 +112,7 @@ static void publish(struct box *box, struct slot *slot)
                                                   memory_order_relaxed)); /* [PT3] [PT7] */
 }
 
-/* The port is pinned. */
+/* The caller has a reference to the port. */
 static int put(struct port *port, const void *message, size_t size)
 {
     struct box *box = port->box;
@@ -147,23 +147,23 @@ static void check_content(const void *message, size_t size)
 int strand_port_send(strand_port handle, const void *message, size_t size)
 {
     struct port *port;
-    int error = pin_port(handle, false, &port);
+    int error = ref_port(handle, false, &port);
     if (UNLIKELY(error))
         return error;
     if (message && size <= port->message_size)
         check_content(message, size);
     error = put(port, message, size);
-    unpin_port(port);
+    unref_port(port);
     return error;
 }
 
 void strand_port_close(strand_port handle)
 {
     struct port *port;
-    if (pin_port(handle, false, &port) < 0)
+    if (ref_port(handle, false, &port) < 0)
         return;
     atomic_fetch_or_explicit(&port->word, PORT_CLOSED, memory_order_acq_rel); /* [PT4] */
-    unpin_port(port);
+    unref_port(port);
 }
 
 int strand_port_info_get(strand_port handle, strand_port_info *out)
@@ -171,7 +171,7 @@ int strand_port_info_get(strand_port handle, strand_port_info *out)
     struct port *port;
     must_be_there(out, "buffer for the figures", "strand_port_info_get");
     must_have_size(out->size, sizeof out->size, "strand_port_info", "strand_port_info_get");
-    int error = pin_port(handle, true, &port);
+    int error = ref_port(handle, true, &port);
     if (error)
         return error;
     struct box *box = port->box;
@@ -185,7 +185,7 @@ int strand_port_info_get(strand_port handle, strand_port_info *out)
         .closed = atomic_load_explicit(&port->word, memory_order_relaxed) & PORT_CLOSED,
     };
     bool left = is_left(port);
-    unpin_port(port);
+    unref_port(port);
     sized_give(out, out->size, &info, sizeof info);
     return left ? -EPIPE : 0;
 }
@@ -280,7 +280,7 @@ static void await_senders(struct thread *thread, struct port *port)
 {
     uint64_t word = atomic_load_explicit(&port->word, memory_order_acquire); /* [PT5] */
     do {
-        while (word & PORT_PINS) {
+        while (word & PORT_REFS) {
             driver_await(thread);
             word = atomic_load_explicit(&port->word, memory_order_acquire); /* [PT5] */
         }

@@ -4,20 +4,20 @@
  * PARTIES   senders: any thread of the process, and signal handlers, which may have interrupted a sender, or a thread
  *           of the port's own run, anywhere; receivers: strands of that run; closers, which may be any sender; the
  *           scope that the port ends with.
- * STATE     word: serial << WORD_SERIAL | pins << 2 | OVER | CLOSED. A pin is a sender that is inside. CLOSED: no new
- *           sender enters. OVER: the port is closed, and the last sender has published its message. The box, a separate
- *           block of memory, has: the slots; `free`, a stack of free slots, whose head carries a count of takings as
- *           its tag; `arrived`, a stack of messages, the newest first; `wake`: NONE; WANTED: a receiver waits and needs
- *           a notification; POSTED: the box's post is on its way to notify it. Under the lock: the ready messages in
- *           FIFO order, and the queue of waiters.
+ * STATE     word: serial << WORD_SERIAL | references << 2 | OVER | CLOSED. A reference is a sender that is inside.
+ *           CLOSED: no new sender enters. OVER: the port is closed, and the last sender has published its message. The
+ *           box, a separate block of memory, has: the slots; `free`, a stack of free slots, whose head carries a count
+ *           of takings as its tag; `arrived`, a stack of messages, the newest first; `wake`: NONE; WANTED: a receiver
+ *           waits and needs a notification; POSTED: the box's post is on its way to notify it. Under the lock: the
+ *           ready messages in FIFO order, and the queue of waiters.
  *
  *             slot: free --claim--> a sender's --publish--> arrived --take_arrived--> ready --> a receiver's --> free
  *             wake: NONE --wants (lock)--> WANTED --a sender--> POSTED --arrive (lock)--> NONE
  *
- * PROTOCOL  send: pin; claim a slot; fill it; publish; if WANTED, make it POSTED, and post; unpin. The last sender to
- *           unpin a closed port makes it OVER first, and notifies as if it had published. receive, under the lock:
- *           arrived messages go to the waiters in order (port_settle). The caller then takes what is left, or finds the
- *           port over, or sets WANTED, looks again, and waits.
+ * PROTOCOL  send: take a reference; claim a slot; fill it; publish; if WANTED, make it POSTED, and post; release the
+ *           reference. The last sender to leave a closed port makes it OVER first, and notifies as if it had published.
+ *           receive, under the lock: arrived messages go to the waiters in order (port_settle). The caller then takes
+ *           what is left, or finds the port over, or sets WANTED, looks again, and waits.
  * OWNERSHIP a slot belongs to its claimer, then to the port, then to the receiver that it was handed to, which copies
  *           the message when it runs. The box outlives the port while a receiver has one of its slots, or the pool has
  *           its post (refs).
@@ -34,7 +34,8 @@
  *           The end waits for senders that are inside: a few instructions, and a copy.
  * NOT DONE  a ring of slots: a sender interrupted between claiming its place and filling it would hold up all later
  *           ones. A lock with signals blocked: two system calls a message. A post for each message: only the first
- *           message after a receiver began to wait notifies. The pins of other objects: there are too few of them.
+ *           message after a receiver began to wait notifies. The references of other objects: there are too few of
+ *           them.
  * TESTED BY tests/models/port.pml, tests/spec/port.c, tests/spec/port_signal.c, tests/sim/ports.c.
  */
 #ifndef SYNC_PORT_H
@@ -46,8 +47,8 @@
 
 #define MARK_PORT (UINT64_C(1) << 61) /* in the serial of a handle: core.h */
 
-enum { PORT_CLOSED = 1, PORT_OVER = 2, PORT_PIN = 4, PORT_PINS = 255 * PORT_PIN };
-_Static_assert(PORT_PINS + PORT_OVER + PORT_CLOSED < 1 << WORD_SERIAL, "they lie below the serial");
+enum { PORT_CLOSED = 1, PORT_OVER = 2, PORT_REF = 4, PORT_REFS = 255 * PORT_REF };
+_Static_assert(PORT_REFS + PORT_OVER + PORT_CLOSED < 1 << WORD_SERIAL, "they lie below the serial");
 
 enum wake { WAKE_NONE, WAKE_WANTED, WAKE_POSTED };
 

@@ -97,13 +97,13 @@ static struct member *arrive(struct post *post)
 }
 
 /* Keep the channel from ending. Returns false if it is gone. Any thread. */
-static bool pin_chan(struct chan *chan, uint64_t serial)
+static bool ref_chan(struct chan *chan, uint64_t serial)
 {
     uint64_t word = atomic_load_explicit(&chan->word, memory_order_acquire); /* [HN2] */
     while (word_serial(word) == serial)
-        if ((word & WORD_PINS) == WORD_PINS)
+        if ((word & WORD_REFS) == WORD_REFS)
             word = atomic_load_explicit(&chan->word, memory_order_acquire); /* [HN2] */
-        else if (atomic_compare_exchange_weak_explicit(&chan->word, &word, word + WORD_PIN, memory_order_acq_rel,
+        else if (atomic_compare_exchange_weak_explicit(&chan->word, &word, word + WORD_REF, memory_order_acq_rel,
                                                        memory_order_acquire)) /* [HN1] */
             return true;
     return false;
@@ -165,7 +165,7 @@ static int post_at_once(struct thread *thread, struct chan *chan, strand_chan ha
     return 0;
 }
 
-/* From anywhere else. The channel is pinned. */
+/* From anywhere else. The caller has a reference to the channel. */
 static int post(struct chan *chan, strand_chan handle, const void *value)
 {
     struct thread *thread = thread_self(); /* NULL: a plain thread */
@@ -200,11 +200,11 @@ int strand_chan_post(strand_chan handle, const void *value)
         return -EINVAL;
     }
     chan = (struct chan *)(uintptr_t)handle.bits[0];
-    if (!arch_in_handles(chan) || !pin_chan(chan, handle.bits[1]))
+    if (!arch_in_handles(chan) || !ref_chan(chan, handle.bits[1]))
         return -EPIPE;
     int error = subprocess_is_left(&chan->runtime->sub) ? -EPIPE
                 : value || !chan->size                  ? post(chan, handle, value)
                                                         : -EINVAL;
-    atomic_fetch_sub_explicit(&chan->word, WORD_PIN, memory_order_acq_rel); /* [HN1] */
+    atomic_fetch_sub_explicit(&chan->word, WORD_REF, memory_order_acq_rel); /* [HN1] */
     return error;
 }

@@ -4,7 +4,7 @@
  * MODELS    src/sched/closing.c: pool_close_begin, pool_close_look, pool_live, pool_note_end_, pool_arrive,
  *           pool_turn_back
  *           src/sched/pool.c: pool_close
- *           src/sched/records.c: pool_let_go, pool_take_record
+ *           src/sched/records.c: pool_record_unref, pool_take_record
  *           src/sched/kick.c: unpark, unpoll, pool_await_kickers, pool_kick_, pool_stop
  *           src/sched/idle.c: pool_park
  *           src/sched/deliver.c: pool_send
@@ -16,10 +16,10 @@
  *           or the closer's barrier, or somebody reads it who finds that it has come out by itself. Everything else of
  *           the protocol is sequentially consistent.
  * ABSTRACTS the pool to one thread, which is its seeker, and its lock to single steps. A strand ends at once, or waits
- *           for ever, unless it is cancelled; one that is cancelled before it begins ends at once. The handle to a number
- *           of the pool and a count of those who have found it, the next pool in the record to another number. Others
- *           who close it too are in tests/sim/closings.c; the role and sleepers are in seeker.pml, threads that come
- *           and go in resize.pml.
+ *           for ever, unless it is cancelled; one that is cancelled before it begins ends at once. The handle to a
+ *           number of the pool and a count of those who have found it, the next pool in the record to another number.
+ *           Others who close it too are in tests/sim/closings.c; the role and sleepers are in seeker.pml, threads that
+ *           come and go in resize.pml.
  * CHECKED   [L1] the pool is stopped when none of its strands lives, and then none comes. [L2] each strand ends; so the
  *           pool does. [K6] nobody kicks a poller that is closed. [L5] nobody is inside of a pool when its record
  *           serves another one. Who is made runnable runs.
@@ -68,7 +68,7 @@
 
 byte state = NONE, pool = 1; /* of the record; which pool it is */
 bit slow, stop, poller = 1, token, parked, kick;
-byte kickers, pins;
+byte kickers, handle_refs;
 bit dead; /* the handle does not lead to the record any more */
 byte arrived, refused, ended;
 byte ending; /* counts of `ended` that are in the buffer of the pool's thread */
@@ -224,7 +224,7 @@ proctype spawner(byte i)
     bit mine, open;
     byte out, into, found;
     if
-    :: atomic { state != NONE && !dead -> pins++; found = pool }
+    :: atomic { state != NONE && !dead -> handle_refs++; found = pool }
     :: goto home /* it comes too late, or never */
     fi;
 #ifdef LOOKFIRST
@@ -251,7 +251,7 @@ proctype spawner(byte i)
         look()
 #endif
     fi;
-    atomic { assert(pool == found); pins--; open = 0; found = 0 }
+    atomic { assert(pool == found); handle_refs--; open = 0; found = 0 }
 home:
     skip
 }
@@ -307,7 +307,7 @@ active proctype closer()
 #endif
     atomic { state = CLOSED; poller = 0; dead = 1 }
 #ifndef NOFINDERS
-    !pins; /* [L5] */
+    !handle_refs; /* [L5] */
 #endif
     assert(!LIVES(0) && !LIVES(1));
     pool++ /* the next one has the record */

@@ -7,7 +7,7 @@
  *           src/strand/ended.c: ends_lock, ends_unlink, end_wait
  *           src/strand/join.c: await_slowly, interrupted_by_it, look_again, strand_wait, move
  *           src/strand/leave.c: drain
- *           src/strand/handle.c: pin, unpin, pin_cb, unpin_cb
+ *           src/strand/handle.c: ref_take, ref_release, ref_cb, unref_cb
  *           src/strand/scope_ends.c: note_end, scope_child_ended, scope_receive, scope_forget, end_consume_slowly
  *           Labels [E1] [E2] [E3] [C1] [C2].
  * ABSTRACTS the list of wait nodes to a set; serials to one bit: once the control block is given away, every handle is
@@ -25,7 +25,7 @@
  *           RAISELATE      the failure is raised after OVER
  *           UNLOCKLATE     OVER and the lock's release are two stores
  *           WAKEEARLY      who was waiting runs before OVER
- *           NOPIN          the stranger does not pin what it links to
+ *           NOREF          the stranger takes no reference to what it links to
  *           NOHANDLOCK     a hand-off does not lock the child's end
  *           NOLETGO        the end lets go only of nodes whose waits it has won
  *           NOOVER         who links does not look whether the end has come
@@ -41,7 +41,7 @@
 /* must fail: -DRAISELATE */
 /* must fail: -DUNLOCKLATE */
 /* must fail: -DWAKEEARLY */
-/* must fail: -DNOPIN */
+/* must fail: -DNOREF */
 /* must fail: -DHANDOFF -DNOHANDLOCK */
 /* large */
 
@@ -57,7 +57,7 @@
 
 /* The child's word and ends. */
 bit freed, dead;
-byte pins;
+byte handle_refs;
 bit locked, over;
 #ifndef NOTIFY
 #define NOTIFIES(w) 0
@@ -200,14 +200,14 @@ proctype child()
     deliver() /* [E1] nodes and fibres of others, from here on */
 }
 
-inline unpin()
+inline unref()
 {
     d_step {
         TOUCH;
-        assert(pins);
-        pins--;
+        assert(handle_refs);
+        handle_refs--;
         if
-        :: dead && !pins -> freed = 1
+        :: dead && !handle_refs -> freed = 1
         :: else
         fi
     }
@@ -217,7 +217,7 @@ inline unpin()
 inline unlink()
 {
     if
-    :: atomic { !freed && !dead -> pins++ }
+    :: atomic { !freed && !dead -> handle_refs++ }
         atomic { !locked -> TOUCH; locked = 1 }
         d_step {
             TOUCH;
@@ -227,7 +227,7 @@ inline unlink()
             fi;
             locked = 0
         }
-        unpin()
+        unref()
     :: freed || dead
     fi;
 #ifndef NOUNLINKWAIT
@@ -236,7 +236,7 @@ inline unlink()
 }
 
 /* end_wait: `won` says whether the end was seen. */
-inline end_wait(pinned)
+inline end_wait(refed)
 {
     d_step { assert(tag[me] == IDLE); tag[me] = ARMED; now[me] = 1; linked[me] = 1 }
     if
@@ -248,7 +248,7 @@ inline end_wait(pinned)
 #endif
     fi;
     if
-    :: pinned -> unpin()
+    :: refed -> unref()
     :: else
     fi;
     if
@@ -287,7 +287,7 @@ inline consume()
     d_step {
         assert(anchor == me && over && !freed && !dead);
         if
-        :: pins -> dead = 1
+        :: handle_refs -> dead = 1
         :: else -> freed = 1
         fi
     }
@@ -342,10 +342,10 @@ proctype stranger(byte me)
 {
     bit mine, won;
     if
-#ifdef NOPIN
+#ifdef NOREF
     :: !freed && !dead -> end_wait(0)
 #else
-    :: atomic { !freed && !dead -> pins++ } end_wait(1)
+    :: atomic { !freed && !dead -> handle_refs++ } end_wait(1)
 #endif
         assert(!won || over)
     :: freed || dead

@@ -1,22 +1,22 @@
 /*
  * A port: who sends waits for nobody, who receives is not forgotten, and nothing is lost.
  *
- * MODELS    src/sync/port.c: pin_port, unpin_port, tell, claim, publish, put, strand_port_send, strand_port_close, arrive,
- *           box_drop, await_senders, port_end
+ * MODELS    src/sync/port.c: ref_port, unref_port, tell, claim, publish, put, strand_port_send, strand_port_close,
+ *           arrive, box_drop, await_senders, port_end
  *           src/sync/message.c: give_back, port_take_arrived, hand_over, port_end_waits, wants, port_settle, examine,
  *           strand_port_receive, receive_ready, receive_handed
  *           Labels [PT1] [PT2] [PT3] [PT4] [PT5].
- * ABSTRACTS a message to its number; the pool's posts to a number, of which a thread of the pool takes one at a time (see
- *           seeker.pml, ring.pml); the serial to one bit: once the port's memory is given away, every handle is stale;
- *           interruptions of those who wait away (see wait.pml); spinning to a guard.
+ * ABSTRACTS a message to its number; the pool's posts to a number, of which a thread of the pool takes one at a time
+ *           (see seeker.pml, ring.pml); the serial to one bit: once the port's memory is given away, every handle is
+ *           stale; interruptions of those who wait away (see wait.pml); spinning to a guard.
  * PARTIES   a thread that sends a message, and a handler that interrupts it anywhere and sends one: until that has
- *           returned the thread does nothing; the thread of the pool that takes posts; a strand that receives until it is
- *           told that it is over; somebody who closes the port. Two slots. More of all that at once would be too many
- *           states: the macros add one thing each.
- * CHECKED   [PT1] the handler ends whatever it has interrupted; nobody gets a slot that somebody has. [PT2] what was sent is
- *           received, or dropped, once; that of one thread in order. [PT3] all end, though the port is closed only when
- *           everything that was sent has been received. [PT4] who is told that it is over has nothing to come, and nothing
- *           comes. [PT5] nobody touches the port, or its box, once it may be somebody else's.
+ *           returned the thread does nothing; the thread of the pool that takes posts; a strand that receives until it
+ *           is told that it is over; somebody who closes the port. Two slots. More of all that at once would be too
+ *           many states: the macros add one thing each.
+ * CHECKED   [PT1] the handler ends whatever it has interrupted; nobody gets a slot that somebody has. [PT2] what was
+ *           sent is received, or dropped, once; that of one thread in order. [PT3] all end, though the port is closed
+ *           only when everything that was sent has been received. [PT4] who is told that it is over has nothing to
+ *           come, and nothing comes. [PT5] nobody touches the port, or its box, once it may be somebody else's.
  * MACROS    OTHER        who sends beside the thread is no handler, but another thread
  *           TWICE        who sends sends two messages
  *           PAIR         there are two who receive
@@ -33,7 +33,7 @@
  *           OVEREARLY    the port is over when it is closed, whoever sends
  *           OVERLATE     whether it is over is read when what had arrived has been taken
  *           CLOSEDIN     a port that is closed takes messages
- *           NOPINWAIT    the end does not wait for who sends
+ *           NOREFWAIT    the end does not wait for who sends
  *           NOREFPOST    a post that is on its way does not keep the box
  *           NOREFSLOT    a slot that a receiver has does not keep it
  */
@@ -57,7 +57,7 @@
 /* must fail: -DEARLY -DOVEREARLY */
 /* must fail: -DEARLY -DOVERLATE */
 /* must fail: -DEARLY -DCLOSEDIN */
-/* must fail: -DLEFT -DNOPINWAIT */
+/* must fail: -DLEFT -DNOREFWAIT */
 /* must fail: -DLEFT -DNOREFPOST */
 /* must fail: -DLEFT -DNOREFSLOT */
 /* large */
@@ -80,7 +80,7 @@
 
 /* The port. */
 bit freed, closed, over;
-byte pins;
+byte handle_refs;
 bit locked;
 byte first, last; /* of what is ready */
 byte waiting;     /* a set */
@@ -198,17 +198,17 @@ inline tell()
     f = 0
 }
 
-inline unpin()
+inline unref()
 {
     t = 1;
     do
     :: t ->
         d_step {
             TOUCH;
-            assert(pins);
+            assert(handle_refs);
             if
-            :: pins == 1 && closed && !over -> over = 1
-            :: else -> pins--; t = 0
+            :: handle_refs == 1 && closed && !over -> over = 1
+            :: else -> handle_refs--; t = 0
             fi
         }
         if
@@ -226,10 +226,10 @@ inline send(message)
     if
 #ifdef CLOSEDIN
     :: d_step { freed -> slot = 0 }
-    :: d_step { !freed -> pins++ }
+    :: d_step { !freed -> handle_refs++ }
 #else
     :: d_step { freed || closed -> slot = 0 }
-    :: d_step { !freed && !closed -> pins++ }
+    :: d_step { !freed && !closed -> handle_refs++ }
 #endif
 #ifdef LOCKED
         atomic { !claiming -> claiming = 1 }
@@ -250,7 +250,7 @@ inline send(message)
 #endif
         :: else /* -EAGAIN */
         fi;
-        unpin()
+        unref()
     fi;
     atomic { slot = 0; f = 0; t = 0; rest = 0 }
 }
@@ -532,14 +532,14 @@ proctype closer()
     !senders && received == sent;
 #endif
     if
-    :: d_step { !closed -> pins++ }
+    :: d_step { !closed -> handle_refs++ }
 #ifdef OVEREARLY
         d_step { closed = 1; over = 1 }
         tell();
 #else
         closed = 1;
 #endif
-        unpin()
+        unref()
     fi;
 #endif
     closing = 1
@@ -557,8 +557,8 @@ proctype owner()
     settle();
     end_waits();
     atomic {
-#ifndef NOPINWAIT
-        !pins ->
+#ifndef NOREFWAIT
+        !handle_refs ->
 #endif
         freed = 1
     }

@@ -1,24 +1,24 @@
 /*
  * Values that plain threads post into a channel: against its closing, and its end.
  *
- * MODELS    src/sync/post.c: strand_chan_post, post, pin_chan, accept, arrive, place, give_up
+ * MODELS    src/sync/post.c: strand_chan_post, post, ref_chan, accept, arrive, place, give_up
  *           src/sync/chan.c: strand_chan_close, chan_end, drop_all
  *           src/sync/chan.h: chan_is_over, chan_find
  *           Labels [H1] [H2] [H3] [W1].
  * ABSTRACTS the pool's posts to a number, of which any thread of the pool takes one at a time (see seeker.pml); the
  *           channel's serial to one bit: once its memory is given away, every handle is stale; the receiver to one that
  *           nothing but a value or the closing wakes; spinning to a guard.
- * PARTIES   two plain threads post once each; the thread of the pool that takes posts; two strands that receive until they
- *           are told that the channel is closed; somebody who closes it at any time. When these have ended, perhaps before
- *           a post has arrived or begun, the scope is left and the channel ends.
+ * PARTIES   two plain threads post once each; the thread of the pool that takes posts; two strands that receive until
+ *           they are told that the channel is closed; somebody who closes it at any time. When these have ended,
+ *           perhaps before a post has arrived or begun, the scope is left and the channel ends.
  * CHECKED   [H2] what was accepted is received or dropped, once; what was not is neither. [H3] the receiver is not told
  *           that the channel is closed while a value is on its way, and then none is accepted any more. Nobody touches
- *           the channel's memory once it may be somebody else's. All end: also who waits while the last value that was on
- *           its way arrives for another.
+ *           the channel's memory once it may be somebody else's. All end: also who waits while the last value that was
+ *           on its way arrives for another.
  * MACROS    ROOM         the channel has room for one value
  *           GIVENUP      nobody receives, and nobody closes it before its scope is left
- *           NOPIN        who posts does not pin the channel
- *           NOPINWAIT    the end does not wait for pins
+ *           NOREF        the poster takes no reference to the channel
+ *           NOREFWAIT    the end does not wait for references
  *           NOCOUNT      the closing does not look whether values are on their way
  *           COUNTLATE    a value is counted when it has been posted
  *           NOSTALE      who takes a post does not look whether the channel has ended
@@ -30,8 +30,8 @@
 /* must hold: -DROOM */
 /* must hold: -DGIVENUP */
 /* must stall: -DNOLAST */
-/* must fail: -DNOPIN */
-/* must fail: -DNOPINWAIT */
+/* must fail: -DNOREF */
+/* must fail: -DNOREFWAIT */
 /* must fail: -DNOCOUNT */
 /* must fail: -DCOUNTLATE */
 /* must fail: -DGIVENUP -DNOSTALE */
@@ -56,7 +56,7 @@
 
 /* The channel. */
 bit locked, closed, freed;
-byte pins;
+byte handle_refs;
 byte posts;       /* accepted, and not in it yet; */
 bit posts_closed; /* the same word */
 byte count, queued;
@@ -112,9 +112,9 @@ inline wake_receivers()
 proctype poster()
 {
     bit taken;
-#ifndef NOPIN
+#ifndef NOREF
     if
-    :: atomic { !freed -> pins++ }
+    :: atomic { !freed -> handle_refs++ }
 #else
     if
     :: !freed
@@ -147,8 +147,8 @@ proctype poster()
 #ifdef COUNTLATE
         d_step { TOUCH; posts = posts + taken }
 #endif
-#ifndef NOPIN
-        d_step { TOUCH; assert(pins); pins-- }
+#ifndef NOREF
+        d_step { TOUCH; assert(handle_refs); handle_refs-- }
 #endif
     :: freed /* -EPIPE */
     fi;
@@ -244,8 +244,8 @@ proctype owner()
     lock();
     d_step { closed = 1; posts_closed = 1 }
     atomic {
-#ifndef NOPINWAIT
-        !pins ->
+#ifndef NOREFWAIT
+        !handle_refs ->
 #endif
         freed = 1;
         locked = 0;

@@ -12,12 +12,12 @@
  * ABSTRACTS mail and `ready` to sets (who comes first counts for fairness only), run queues to a number of places in
  *           which the fibre stands, a strand's wait to one bit (wait.pml has it), frames to whose they are. A
  *           compare-and-swap in a loop is one step that is taken where it succeeds; one that may fail has both ways.
- * PARTIES   two threads; two strands, each of which gives way or parks before it ends; for each somebody who wakes it and
- *           afterwards asks its control block for the fibre; whoever opened the fibre, has it trimmed once, at any time, and
- *           then closes it, before or after its strands' ends.
- * CHECKED   [SF1] one holds it at most, and it stands in one queue at most. A strand goes on in its own frames, on a stack
- *           that nobody else's stack pointer is in. No strand is lost: all end. A wish is followed by a trim, by a holder.
- *           [SF6] nobody touches a fibre that was given back; it is given back once.
+ * PARTIES   two threads; two strands, each of which gives way or parks before it ends; for each somebody who wakes it
+ *           and afterwards asks its control block for the fibre; whoever opened the fibre, has it trimmed once, at any
+ *           time, and then closes it, before or after its strands' ends.
+ * CHECKED   [SF1] one holds it at most, and it stands in one queue at most. A strand goes on in its own frames, on a
+ *           stack that nobody else's stack pointer is in. No strand is lost: all end. A wish is followed by a trim, by
+ *           a holder. [SF6] nobody touches a fibre that was given back; it is given back once.
  * MACROS    NOIDLE       making a strand runnable queues the fibre whether it is idle or not
  *           ALLIDLE      it never does, once the fibre has run
  *           FORGETS      going idle does not look whether there is mail
@@ -265,7 +265,7 @@ proctype joiner(byte s)
     :: atomic { armed[s] -> armed[s] = 0 } up(s); was_idle = 0
     :: ended[s] && !armed[s] -> break
     od;
-    TOUCH; /* pin_cb */
+    TOUCH; /* ref_cb */
 #ifndef UNKNOWN
     release()
 #endif

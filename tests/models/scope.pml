@@ -6,7 +6,7 @@
  *           src/strand/scope_ends.c: scope_expect, scope_receive
  *           src/strand/scope.c: strand_scope_cancel, take_over
  *           src/strand/join.c: strand_hand_off, move
- *           src/strand/handle.c: pin_scope, unpin_scope, word_retire_slow_
+ *           src/strand/handle.c: ref_scope, unref_scope, word_retire_slow_
  *           What is made in a scope (take_over) looks at it as who spawns does. Label [C1].
  * ABSTRACTS a scope's lock to d_step; a child's end to one that tells its scope, under its lock, and then is over (see
  *           end.pml); the note of a cancel to a bit; waiting for a child to a guard. The scope has one child from the
@@ -18,7 +18,7 @@
  * MACROS    NOCLOSED      spawning does not look whether the scope is closed
  *           NOEXPECTED    a hand-off that is under way does not keep the scope open
  *           CLOSEBLIND    the scope is closed when it was empty a moment ago
- *           NOPIN         the record is not pinned
+ *           NOREF         no reference to the record is taken
  *           NOENDLOCK     a hand-off does not lock the child's end
  *           CANCELCLOSED  a cancel does not look whether the scope is closed: its note stays in the record that was
  *                         given away
@@ -29,7 +29,7 @@
 /* must fail: -DNOCLOSED */
 /* must fail: -DNOEXPECTED */
 /* must fail: -DCLOSEBLIND */
-/* must fail: -DNOPIN */
+/* must fail: -DNOREF */
 /* must fail: -DNOENDLOCK */
 /* must fail: -DCANCELCLOSED */
 /* fair */
@@ -41,7 +41,7 @@
 
 /* The open scope. */
 byte children; /* a set */
-byte expected, pins;
+byte expected, handle_refs;
 bit closed, dead, freed, left, note;
 /* The other one. */
 byte others;
@@ -61,22 +61,22 @@ inline add(k)
     anchor[k] = SCOPE
 }
 
-#ifdef NOPIN
-#define PIN true
-#define UNPIN skip
+#ifdef NOREF
+#define REF true
+#define UNREF skip
 #else
-#define PIN atomic { !freed && !dead -> pins++ }
-#define UNPIN unpin()
+#define REF atomic { !freed && !dead -> handle_refs++ }
+#define UNREF unref()
 #endif
 
-inline unpin()
+inline unref()
 {
     d_step {
         TOUCH;
-        assert(pins);
-        pins--;
+        assert(handle_refs);
+        handle_refs--;
         if
-        :: dead && !pins -> freed = 1
+        :: dead && !handle_refs -> freed = 1
         :: else
         fi
     }
@@ -86,7 +86,7 @@ inline unpin()
 inline spawn(k)
 {
     if
-    :: PIN;
+    :: REF;
         atomic {
             TOUCH;
             if
@@ -100,8 +100,8 @@ inline spawn(k)
             :: else /* -ECANCELED */
             fi
         }
-        UNPIN
-#ifndef NOPIN
+        UNREF
+#ifndef NOREF
     :: freed || dead
 #endif
     fi
@@ -147,7 +147,7 @@ proctype owner()
     atomic { assert(!children); left = 1; note = 0 }
     d_step {
         if
-        :: pins -> dead = 1
+        :: handle_refs -> dead = 1
         :: else -> freed = 1
         fi
     }
@@ -181,7 +181,7 @@ proctype other()
 {
     bit handed;
     if
-    :: PIN;
+    :: REF;
         d_step {
             TOUCH;
             if
@@ -197,8 +197,8 @@ proctype other()
         :: handed -> hand_off(3)
         :: else
         fi;
-        UNPIN
-#ifndef NOPIN
+        UNREF
+#ifndef NOREF
     :: freed || dead
 #endif
     fi;
@@ -212,7 +212,7 @@ proctype other()
 proctype canceller()
 {
     if
-    :: PIN;
+    :: REF;
         d_step {
             TOUCH;
             if
@@ -224,8 +224,8 @@ proctype canceller()
 #endif
             fi
         }
-        UNPIN
-#ifndef NOPIN
+        UNREF
+#ifndef NOREF
     :: freed || dead
 #endif
     fi

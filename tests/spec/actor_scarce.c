@@ -147,7 +147,7 @@ static void count_turn(strand_message *message)
 /* arg: how many actors keep their strands. */
 static void *need_all_strands(void *arg)
 {
-    int keepers = *(int *)arg, actors_count = keepers + 3;
+    int record_refs = *(int *)arg, actors_count = record_refs + 3;
     strand_actor actors[MOST];
     STRAND_ACTORS(system, NULL);
     begin();
@@ -156,18 +156,18 @@ static void *need_all_strands(void *arg)
     for (int round = 1; round <= ROUNDS; round++) {
         go = (strand_event){{0}};
         for (int i = 0; i < actors_count; i++)
-            tell(actors[i], i < 2 ? count_turn : i < 2 + keepers ? await_go_and_count : go_on);
+            tell(actors[i], i < 2 ? count_turn : i < 2 + record_refs ? await_go_and_count : go_on);
         strand_actors_join(system);
-        CHECK_EQ(count, (2 + keepers) * round);
+        CHECK_EQ(count, (2 + record_refs) * round);
     }
     return arg;
 }
 
-static void run_with_scarce_strands(int keepers)
+static void run_with_scarce_strands(int record_refs)
 {
     strand_options options = test_options();
-    options.max_strands = keepers + 2;
-    strand_run(&options, need_all_strands, &keepers);
+    options.max_strands = record_refs + 2;
+    strand_run(&options, need_all_strands, &record_refs);
 }
 
 TEST(an_actor_that_waits_for_a_strand_gets_the_one_that_falls_idle_meanwhile)
