@@ -6,6 +6,7 @@
  * ORDERING  [RC1] the last keeper puts the record into a list of free ones, under a lock, and pool_take_record takes
  *           it out under that lock. The list of a sub-process's pools only grows [PB1], and so does the number of a
  *           pool's threads: a thread's record is complete when `count` includes it.
+ * NOT DONE  freeing a record before the end of the run: each reader of fibre->home would need a reference.
  * TESTED BY tests/models/closing.pml.
  */
 #include "driver.h"
