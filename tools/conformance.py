@@ -10,9 +10,10 @@ of the contract, each by its section and number.
     /* S-07, contract 8.1, 8.2 */        in C, C++ and Promela
     # V-01, contract 1.2                 in scripts
 
-A tag stands directly above a test: a TEST macro, or a function of tests/unit. Long lists are several tags. A tag among
-the comments at the head of a file belongs to the whole file: to a model, to a check, or to all tests of the file. A
-comment that begins like a tag and is none is an error, and so is a tag at another place, or one with an unknown id.
+A tag stands directly above a test: a TEST macro, a case of misuse (tests/programs/cases.h), or a function of
+tests/unit. Long lists are several tags. A tag among the comments at the head of a file belongs to the whole file: to a
+model, to a check, or to all tests of the file. A comment that begins like a tag and is none is an error, and so is a
+tag at another place, or one with an unknown id.
 
 docs/conformance.txt has a block for each rule and each statement:
 
@@ -48,7 +49,7 @@ TAG = re.compile(rf"(?:{RULE}(?:, {RULE})*(?:, contract {STATEMENT}(?:, {STATEME
                  rf"|contract {STATEMENT}(?:, {STATEMENT})*)")
 # What begins like a tag: a typing error must not turn a tag into a comment.
 LIKE_TAG = re.compile(r"(?i)[a-z] ?[-_] ?\d{1,3}\b|contract ?[§\d]|(?:[a-z]\d{1,3}|§? ?\d+\.\d+)(?:,|;|$)")
-TEST = re.compile(r"TEST(?!_OWN_STACKS)[A-Z_]*\((\w+)")
+TEST = re.compile(r"(?:TEST(?!_OWN_STACKS)[A-Z_]*|(?:NO_)?MISUSE[A-Z_]*)\((\w+)")
 FUNCTION = re.compile(r"static void (\w+)\([^;]*$")
 ENTRY = re.compile(rf"({RULE}|{STATEMENT}) (\S.*)")
 FIELD = re.compile(r"  (mechanism|note|as|none): (\S.*)")
@@ -69,6 +70,7 @@ A line with a file and names lists tests of that file. A file without names prov
 - `tests/spec` runs on every scheduler, on one thread and on several, and under seeds, except where a test needs real
   threads or clocks. `tests/stress` runs on every scheduler and number of threads (`tools/run-tests.sh`).
 - `tests/sim` is checked under many seeds (`make sim`), `tests/models` by exhaustive search (`make models`).
+- `tests/programs` has the cases of misuse, which `tests/spec/misuse.c` runs.
 - A file of `tests/reject` must not compile. `tests/httpd` drives the server of `examples/httpd` from outside.
 - A file of `tools` is a part of `make check` or `make test`. A file of `bench` measures.
 

@@ -1,22 +1,15 @@
 /*
- * Each kind of misuse of actors, by name: the program aborts with a report, after the hook.
+ * Misuse of actors.
  */
-#include "strand.h"
+#include "cases.h"
+
 #include "strand/actor.h"
 #include "strand/sync.h"
 
 #include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 STRAND_MESSAGE(number, { int n; });
-
-static void tell(const strand_misuse *misuse, void *arg)
-{
-    printf("hook %s: function=%s; what=%s; made=%s\n", (const char *)arg, misuse->function, misuse->what, misuse->made);
-    fflush(stdout);
-}
 
 /* ---- an actor that does what it is told, once ---------------------------------------------------------------- */
 
@@ -39,19 +32,20 @@ static void *in_an_actor(act *what)
     return NULL;
 }
 
-/* CASE(name): in a strand; IN_AN_ACTOR(name): in an actor's turn. */
-#define CASE(name)                                                                                                     \
+/* In a strand that has opened a system. */
+#define MISUSE_IN_A_SYSTEM(name, ...)                                                                                  \
     static void name##_(strand_actors system);                                                                         \
-    static void *name(void *arg)                                                                                       \
+    MISUSE(name, __VA_ARGS__)                                                                                          \
     {                                                                                                                  \
         STRAND_ACTORS(system, NULL);                                                                                   \
         name##_(system);                                                                                               \
         return arg;                                                                                                    \
     }                                                                                                                  \
     static void name##_(strand_actors system)
-#define IN_AN_ACTOR(name)                                                                                              \
+/* While an actor handles a message. */
+#define MISUSE_IN_AN_ACTOR(name, ...)                                                                                  \
     static void name##_(strand_message *message);                                                                      \
-    static void *name(void *arg)                                                                                       \
+    MISUSE(name, __VA_ARGS__)                                                                                          \
     {                                                                                                                  \
         (void)arg;                                                                                                     \
         return in_an_actor(name##_);                                                                                   \
@@ -60,59 +54,59 @@ static void *in_an_actor(act *what)
 
 /* ---- in the wrong place ----------------------------------------------------------------------------------------- */
 
-CASE(watch_outside)
+MISUSE_IN_A_SYSTEM(watch_outside, "strand_actor_watch", "not an actor that handles a message")
 {
     strand_actor_watch(strand_actor_spawn(system, NULL, &performer, NULL, 0));
 }
 
-CASE(unwatch_outside)
+MISUSE_IN_A_SYSTEM(unwatch_outside, "strand_actor_unwatch", "not an actor that handles a message")
 {
     strand_actor_unwatch(strand_actor_spawn(system, NULL, &performer, NULL, 0));
 }
 
-CASE(become_outside)
+MISUSE_IN_A_SYSTEM(become_outside, "strand_actor_become", "not an actor that handles a message")
 {
     (void)system;
     strand_actor_become(perform);
 }
 
-CASE(unbecome_outside)
+MISUSE_IN_A_SYSTEM(unbecome_outside, "strand_actor_unbecome", "not an actor that handles a message")
 {
     (void)system;
     strand_actor_unbecome();
 }
 
-CASE(unstash_outside)
+MISUSE_IN_A_SYSTEM(unstash_outside, "strand_actor_unstash_all", "not an actor that handles a message")
 {
     (void)system;
     strand_actor_unstash_all();
 }
 
-CASE(timer_outside)
+MISUSE_IN_A_SYSTEM(timer_outside, "strand_actor_timer", "not an actor that handles a message")
 {
     (void)system;
     strand_actor_timer(NULL, 1, 0, STRAND_MSG(number, 1));
 }
 
-CASE(timer_stop_outside)
+MISUSE_IN_A_SYSTEM(timer_stop_outside, "strand_actor_timer_stop", "not an actor that handles a message")
 {
     (void)system;
     strand_actor_timer_stop(NULL);
 }
 
-CASE(receive_timeout_outside)
+MISUSE_IN_A_SYSTEM(receive_timeout_outside, "strand_actor_receive_timeout", "not an actor that handles a message")
 {
     (void)system;
     strand_actor_receive_timeout(1);
 }
 
-CASE(spawn_child_outside)
+MISUSE_IN_A_SYSTEM(spawn_child_outside, "strand_actor_spawn_child", "not an actor that handles a message")
 {
     (void)system;
     strand_actor_spawn_child(NULL, &performer, NULL, 0);
 }
 
-CASE(scope_outside)
+MISUSE_IN_A_SYSTEM(scope_outside, "strand_actor_scope", "not an actor that handles a message")
 {
     (void)system;
     strand_actor_scope();
@@ -124,7 +118,7 @@ static void *join_it(void *system)
     return NULL;
 }
 
-CASE(join_by_another)
+MISUSE_IN_A_SYSTEM(join_by_another, "strand_actors_join", "only the strand that opened a system")
 {
     static strand_actors at;
     at = system;
@@ -136,13 +130,13 @@ CASE(join_by_another)
 
 static strand_message mine = {.type = &number_message};
 
-IN_AN_ACTOR(take_another)
+MISUSE_IN_AN_ACTOR(take_another, "strand_message_take", "not the one that the caller handles")
 {
     (void)message;
     strand_message_take(&mine);
 }
 
-IN_AN_ACTOR(forward_twice)
+MISUSE_IN_AN_ACTOR(forward_twice, "strand_message_forward", "not the one that the caller handles")
 {
     strand_message_forward(message, (strand_actor){{0, 0}});
     strand_message_forward(&mine, (strand_actor){{0, 0}});
@@ -162,32 +156,32 @@ static void take_and_forward(void *state, strand_message *message)
     strand_message_forward(message, strand_actor_self());
 }
 
-CASE(forward_what_was_taken)
+MISUSE_IN_A_SYSTEM(forward_what_was_taken, "strand_message_forward", "body has been taken")
 {
     static const strand_actor_class thief = {.size = sizeof thief, .name = "thief", .receive = take_and_forward};
     strand_tell(strand_actor_spawn(system, NULL, &thief, NULL, 0), STRAND_MSG(parcel, "letters"));
     strand_actors_join(system);
 }
 
-IN_AN_ACTOR(stash_another)
+MISUSE_IN_AN_ACTOR(stash_another, "strand_message_stash", "not the one that the caller handles")
 {
     (void)message;
     strand_message_stash(&mine);
 }
 
-IN_AN_ACTOR(unhandle_another)
+MISUSE_IN_AN_ACTOR(unhandle_another, "strand_message_unhandled", "not the one that the caller handles")
 {
     (void)message;
     strand_message_unhandled(&mine);
 }
 
-IN_AN_ACTOR(unbecome_nothing)
+MISUSE_IN_AN_ACTOR(unbecome_nothing, "strand_actor_unbecome", "there is no behaviour to return from")
 {
     (void)message;
     strand_actor_unbecome();
 }
 
-IN_AN_ACTOR(become_nothing)
+MISUSE_IN_AN_ACTOR(become_nothing, "strand_actor_become", "the behaviour is NULL")
 {
     (void)message;
     strand_actor_become(NULL);
@@ -196,40 +190,40 @@ IN_AN_ACTOR(become_nothing)
 /* ---- what can't be ------------------------------------------------------------------------------------------------
  */
 
-CASE(spawn_of_no_class)
+MISUSE_IN_A_SYSTEM(spawn_of_no_class, "strand_actor_spawn", "the class is NULL")
 {
     strand_actor_spawn(system, NULL, NULL, NULL, 0);
 }
 
-CASE(spawn_of_a_class_without_a_size)
+MISUSE_IN_A_SYSTEM(spawn_of_a_class_without_a_size, "strand_actor_spawn", "strand_actor_class.size is 0")
 {
     static const strand_actor_class wrong = {.receive = perform};
     strand_actor_spawn(system, NULL, &wrong, NULL, 0);
 }
 
-CASE(spawn_of_a_class_that_receives_nothing)
+MISUSE_IN_A_SYSTEM(spawn_of_a_class_that_receives_nothing, "strand_actor_spawn", "the class 'deaf'")
 {
     static const strand_actor_class deaf = {.size = sizeof deaf, .name = "deaf"};
     strand_actor_spawn(system, NULL, &deaf, NULL, 0);
 }
 
-CASE(spawn_with_an_attr_without_a_size)
+MISUSE_IN_A_SYSTEM(spawn_with_an_attr_without_a_size, "strand_actor_spawn", "strand_actor_attr.size is 0")
 {
     strand_actor_spawn(system, &(strand_actor_attr){.name = "it"}, &performer, NULL, 0);
 }
 
-CASE(spawn_with_no_arguments)
+MISUSE_IN_A_SYSTEM(spawn_with_no_arguments, "strand_actor_spawn", "the arguments are NULL, and their size is 8")
 {
     strand_actor_spawn(system, NULL, &performer, NULL, 8);
 }
 
-IN_AN_ACTOR(spawn_a_child_of_no_class)
+MISUSE_IN_AN_ACTOR(spawn_a_child_of_no_class, "strand_actor_spawn_child", "the class is NULL")
 {
     (void)message;
     strand_actor_spawn_child(NULL, NULL, NULL, 0);
 }
 
-static void *open_without_a_size(void *arg)
+MISUSE(open_without_a_size, "STRAND_ACTORS", "strand_actors_attr.size is 0")
 {
     STRAND_ACTORS(system, &(strand_actors_attr){.name = "it"});
     return arg;
@@ -241,155 +235,156 @@ static void *open_with_dispatcher(const strand_dispatcher *dispatcher)
     return NULL;
 }
 
-static void *open_with_a_dispatcher_without_a_size(void *arg)
+MISUSE(open_with_a_dispatcher_without_a_size, "STRAND_ACTORS", "strand_dispatcher.size is 0")
 {
     (void)arg;
     return open_with_dispatcher(&(strand_dispatcher){.name = "it"});
 }
 
-static void *open_with_a_dispatcher_without_a_name(void *arg)
+MISUSE(open_with_a_dispatcher_without_a_name, "STRAND_ACTORS", "no name")
 {
     (void)arg;
     return open_with_dispatcher(&(strand_dispatcher){.size = sizeof(strand_dispatcher)});
 }
 
-CASE(router_without_a_size)
+MISUSE_IN_A_SYSTEM(router_without_a_size, "strand_router_spawn", "strand_router.size is 0")
 {
     strand_router_spawn(system, NULL, &(strand_router){.count = 1, .class_ = &performer});
 }
 
-CASE(router_of_nobody)
+MISUSE_IN_A_SYSTEM(router_of_nobody, "strand_router_spawn", "a router needs a count, a class")
 {
     strand_router_spawn(system, NULL, STRAND_ROUTER(.class_ = &performer));
 }
 
-CASE(router_of_no_class)
+MISUSE_IN_A_SYSTEM(router_of_no_class, "strand_router_spawn", "a router needs a count, a class")
 {
     strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 1));
 }
 
-CASE(router_with_no_arguments)
+MISUSE_IN_A_SYSTEM(router_with_no_arguments, "strand_router_spawn", "the arguments are NULL, and their size is 8")
 {
     strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 1, .class_ = &performer, .size_of_args = 8));
 }
 
-CASE(router_by_no_route)
+MISUSE_IN_A_SYSTEM(router_by_no_route, "strand_router_spawn", "77 is not a route")
 {
     strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 1, .class_ = &performer, .route = 77));
 }
 
-CASE(spawn_of_a_class_that_is_full_in_no_way)
+MISUSE_IN_A_SYSTEM(spawn_of_a_class_that_is_full_in_no_way, "strand_actor_spawn",
+                   "of the class 'full', mailbox_full is 9")
 {
     static const strand_actor_class full = {.size = sizeof full, .name = "full", .receive = perform, .mailbox_full = 9};
     strand_actor_spawn(system, NULL, &full, NULL, 0);
 }
 
-CASE(stop_in_no_way)
+MISUSE_IN_A_SYSTEM(stop_in_no_way, "strand_actor_stop", "77 is not a way of stopping")
 {
     strand_actor_stop(strand_actor_spawn(system, NULL, &performer, NULL, 0), 77);
 }
 
-CASE(reply_to_nothing)
+MISUSE_IN_A_SYSTEM(reply_to_nothing, "strand_reply", "the message is NULL")
 {
     (void)system;
     STRAND_IGNORE(strand_reply(NULL, STRAND_MSG(number, 1)));
 }
 
-CASE(path_into_nothing)
+MISUSE_IN_A_SYSTEM(path_into_nothing, "strand_actor_path", "the buffer for the path is NULL")
 {
     strand_actor_path(strand_actor_spawn(system, NULL, &performer, NULL, 0), NULL, 5);
 }
 
-IN_AN_ACTOR(timer_of_no_type)
+MISUSE_IN_AN_ACTOR(timer_of_no_type, "strand_actor_timer", "the type is NULL")
 {
     (void)message;
     strand_actor_timer(&performer, 1, 1, NULL, NULL, 0);
 }
 
-IN_AN_ACTOR(timer_of_no_body)
+MISUSE_IN_AN_ACTOR(timer_of_no_body, "strand_actor_timer", "the body is NULL")
 {
     (void)message;
     strand_actor_timer(&performer, 1, 0, &number_message, NULL, sizeof(number));
 }
 
-static void *open_without_the_dispatchers(void *arg)
+MISUSE(open_without_the_dispatchers, "STRAND_ACTORS", "the table of dispatchers is NULL")
 {
     STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers_count = 1));
     return arg;
 }
 
-static void *open_with_a_dispatcher_below_zero(void *arg)
+MISUSE(open_with_a_dispatcher_below_zero, "STRAND_ACTORS", "negative quantum")
 {
     (void)arg;
     return open_with_dispatcher(
         &(strand_dispatcher){.size = sizeof(strand_dispatcher), .name = "it", .quantum_ns = -1});
 }
 
-CASE(router_without_a_hash)
+MISUSE_IN_A_SYSTEM(router_without_a_hash, "strand_router_spawn", "by hash a hash function")
 {
     strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 1, .class_ = &performer, .route = STRAND_ROUTE_HASH));
 }
 
-CASE(run_nothing)
+MISUSE_IN_A_SYSTEM(run_nothing, "strand_actors_run", "the function is NULL")
 {
     strand_actors_run(system, NULL, NULL, NULL);
 }
 
-CASE(give_nothing)
+MISUSE_IN_A_SYSTEM(give_nothing, "strand_actor_give", "the body is NULL")
 {
     strand_actor_give(strand_actor_spawn(system, NULL, &performer, NULL, 0), &number_message, NULL);
 }
 
-CASE(find_no_path)
+MISUSE_IN_A_SYSTEM(find_no_path, "strand_actor_find", "the path is NULL")
 {
     strand_actor_find(system, NULL);
 }
 
-CASE(ask_into_nothing)
+MISUSE_IN_A_SYSTEM(ask_into_nothing, "strand_ask", "the buffer for the answer is NULL")
 {
     STRAND_IGNORE(strand_ask(strand_actor_spawn(system, NULL, &performer, NULL, 0), STRAND_MSG(number, 1),
                              &number_message, NULL, 4));
 }
 
-CASE(ask_for_nothing)
+MISUSE_IN_A_SYSTEM(ask_for_nothing, "strand_ask", "the type of the answer is NULL")
 {
     number got;
     STRAND_IGNORE(strand_ask(strand_actor_spawn(system, NULL, &performer, NULL, 0), STRAND_MSG(number, 1), NULL, &got,
                              sizeof got));
 }
 
-CASE(ask_by_no_type)
+MISUSE_IN_A_SYSTEM(ask_by_no_type, "strand_ask", "the type is NULL")
 {
     number got;
     STRAND_IGNORE(
         strand_ask(strand_actor_spawn(system, NULL, &performer, NULL, 0), NULL, &got, 4, STRAND_INTO(number, &got)));
 }
 
-CASE(ask_by_no_body)
+MISUSE_IN_A_SYSTEM(ask_by_no_body, "strand_ask", "the body is NULL")
 {
     number got;
     STRAND_IGNORE(strand_ask(strand_actor_spawn(system, NULL, &performer, NULL, 0), &number_message, NULL, 4,
                              STRAND_INTO(number, &got)));
 }
 
-IN_AN_ACTOR(forward_no_message)
+MISUSE_IN_AN_ACTOR(forward_no_message, "strand_message_forward", "the message is not the one that the caller handles")
 {
     strand_message_forward(NULL, message->sender);
 }
 
-IN_AN_ACTOR(take_no_message)
+MISUSE_IN_AN_ACTOR(take_no_message, "strand_message_take", "the message is not the one that the caller handles")
 {
     (void)message;
     strand_message_take(NULL);
 }
 
-IN_AN_ACTOR(stash_no_message)
+MISUSE_IN_AN_ACTOR(stash_no_message, "strand_message_stash", "the message is not the one that the caller handles")
 {
     (void)message;
     strand_message_stash(NULL);
 }
 
-IN_AN_ACTOR(leave_no_message)
+MISUSE_IN_AN_ACTOR(leave_no_message, "strand_message_unhandled", "the message is not the one that the caller handles")
 {
     (void)message;
     strand_message_unhandled(NULL);
@@ -404,38 +399,38 @@ static strand_actors gone_system(void)
     return system;
 }
 
-static void *spawn_in_a_system_that_is_gone(void *arg)
+MISUSE(spawn_in_a_system_that_is_gone, "strand_actor_spawn", "its block has been left")
 {
     strand_actor_spawn(gone_system(), NULL, &performer, NULL, 0);
     return arg;
 }
 
-static void *stop_a_system_that_is_gone(void *arg)
+MISUSE(stop_a_system_that_is_gone, "strand_actors_stop", "its block has been left")
 {
     strand_actors_stop(gone_system(), STRAND_STOP_NEXT);
     return arg;
 }
 
-static void *find_in_no_system(void *arg)
+MISUSE(find_in_no_system, "strand_actor_find", "no system of actors behind {0}: STRAND_ACTORS opens one")
 {
     strand_actor_find((strand_actors){{0, 0}}, "/user");
     return arg;
 }
 
-CASE(subscribe_to_a_system_that_is_gone)
+MISUSE_IN_A_SYSTEM(subscribe_to_a_system_that_is_gone, "strand_actors_subscribe", "its block has been left")
 {
     strand_actor a = strand_actor_spawn(system, NULL, &performer, NULL, 0);
     strand_actors_subscribe(gone_system(), a, STRAND_ACTOR_END);
 }
 
-IN_AN_ACTOR(ask_itself)
+MISUSE_IN_AN_ACTOR(ask_itself, "strand_ask", "would wait for itself")
 {
     number answer;
     (void)message;
     STRAND_IGNORE(strand_ask(strand_actor_self(), STRAND_MSG(number, 1), STRAND_INTO(number, &answer)));
 }
 
-IN_AN_ACTOR(wait_for_itself)
+MISUSE_IN_AN_ACTOR(wait_for_itself, "strand_actor_wait", "would wait for itself")
 {
     (void)message;
     strand_actor_wait(strand_actor_self());
@@ -443,7 +438,8 @@ IN_AN_ACTOR(wait_for_itself)
 
 /* ---- what a message leaves ------------------------------------------------------------------------------------- */
 
-IN_AN_ACTOR(keep_a_mutex)
+MISUSE_IN_AN_ACTOR(keep_a_mutex, "strand_actor_class.receive", "strand 'performer' #",
+                   "has handled a message, and still holds a mutex")
 {
     static strand_mutex mutex;
     (void)message;
@@ -473,7 +469,7 @@ static void have_a_child_that_fails(void *state, strand_message *message)
     strand_message_forward(message, strand_actor_spawn_child(NULL, &failing, NULL, 0));
 }
 
-CASE(decide_nonsense)
+MISUSE_IN_A_SYSTEM(decide_nonsense, "strand_actor_class.decide", "of the class 'mad'")
 {
     static const strand_actor_class mad = {
         .size = sizeof mad, .name = "mad", .receive = have_a_child_that_fails, .decide = decide_anything};
@@ -502,25 +498,25 @@ STRAND_MESSAGE_WITH(sleeping, drop_and_sleep, { int n; });
 STRAND_MESSAGE_WITH(throwing, drop_and_throw, { int n; });
 STRAND_MESSAGE_WITH(watching, drop_and_watch, { strand_actor whom; });
 
-IN_AN_ACTOR(send_what_is_owned_again_and_again)
+MISUSE_IN_AN_ACTOR(send_what_is_owned_again_and_again, "strand_actor_timer", "a 'sleeping' owns something")
 {
     (void)message;
     strand_actor_timer(NULL, 1, 1, STRAND_MSG(sleeping, 1));
 }
 
-CASE(suspend_in_a_drop)
+MISUSE_IN_A_SYSTEM(suspend_in_a_drop, "strand_sleep", "inside strand_message_type.drop", "the message is a 'sleeping'")
 {
     (void)system;
     strand_tell((strand_actor){{0, 0}}, STRAND_MSG(sleeping, 1));
 }
 
-CASE(throw_in_a_drop)
+MISUSE_IN_A_SYSTEM(throw_in_a_drop, "strand_message_type.drop", "the function has thrown 'in drop'")
 {
     (void)system;
     strand_tell((strand_actor){{0, 0}}, STRAND_MSG(throwing, 1));
 }
 
-CASE(watch_in_a_drop)
+MISUSE_IN_A_SYSTEM(watch_in_a_drop, "strand_actor_watch", "not an actor that handles a message")
 {
     strand_actor a = strand_actor_spawn(system, NULL, &performer, NULL, 0);
     strand_tell((strand_actor){{0, 0}}, STRAND_MSG(watching, a));
@@ -533,7 +529,7 @@ static unsigned sleep_and_choose(const strand_message *message)
     return 0;
 }
 
-CASE(suspend_in_a_priority)
+MISUSE_IN_A_SYSTEM(suspend_in_a_priority, "strand_sleep", "inside strand_actor_class.priority", "the class is 'slow'")
 {
     static const strand_actor_class slow = {
         .size = sizeof slow, .name = "slow", .receive = perform, .priority = sleep_and_choose};
@@ -547,7 +543,7 @@ static void be_slow(strand_message *message)
     strand_sleep(3600 * STRAND_S);
 }
 
-CASE(wait_for_room_in_a_section)
+MISUSE_IN_A_SYSTEM(wait_for_room_in_a_section, "strand_tell", "inside a no-suspend section")
 {
     static const strand_actor_class narrow = {
         .size = sizeof narrow, .name = "narrow", .state_size = sizeof(act *), .receive = perform, .max_mailbox = 1};
@@ -561,142 +557,50 @@ CASE(wait_for_room_in_a_section)
 
 /* ---- plain threads ----------------------------------------------------------------------------------------------- */
 
-static void stop_nobody(void)
+MISUSE_OUTSIDE(stop_on_a_plain_thread, "strand_actor_stop", "from a plain thread")
 {
     strand_actor_stop((strand_actor){{0, 0}}, STRAND_STOP_NEXT);
+    return arg;
 }
 
-static void suspend_nobody(void)
+MISUSE_OUTSIDE(suspend_on_a_plain_thread, "strand_actor_suspend", "from a plain thread")
 {
     strand_actor_suspend((strand_actor){{0, 0}});
+    return arg;
 }
 
-static void self_nobody(void)
+MISUSE_OUTSIDE(self_on_a_plain_thread, "strand_actor_self", "from a plain thread")
 {
     strand_actor_self();
+    return arg;
 }
 
-static void ended_nobody(void)
+MISUSE_OUTSIDE(ended_on_a_plain_thread, "strand_actor_ended", "from a plain thread")
 {
     strand_actor_ended((strand_actor){{0, 0}});
+    return arg;
 }
 
-static void path_nobody(void)
+MISUSE_OUTSIDE(path_on_a_plain_thread, "strand_actor_path", "from a plain thread")
 {
     strand_actor_path((strand_actor){{0, 0}}, NULL, 0);
+    return arg;
 }
 
-static void watch_nobody(void)
+MISUSE_OUTSIDE(watch_on_a_plain_thread, "strand_actor_watch", "from a plain thread")
 {
     strand_actor_watch((strand_actor){{0, 0}});
+    return arg;
 }
 
-static void reply_nobody(void)
+MISUSE_OUTSIDE(reply_on_a_plain_thread, "strand_reply", "from a plain thread")
 {
     STRAND_IGNORE(strand_reply(&mine, STRAND_MSG(number, 1)));
+    return arg;
 }
 
-static void open_nothing(void)
+MISUSE_OUTSIDE(open_on_a_plain_thread, "STRAND_ACTORS", "from a plain thread")
 {
     STRAND_ACTORS(system, NULL);
-}
-
-static const struct {
-    const char *name;
-    void (*call)(void);
-} outsides[] = {
-    {"outside:strand_actor_stop", stop_nobody}, {"outside:strand_actor_suspend", suspend_nobody},
-    {"outside:strand_actor_self", self_nobody}, {"outside:strand_actor_ended", ended_nobody},
-    {"outside:strand_actor_path", path_nobody}, {"outside:strand_actor_watch", watch_nobody},
-    {"outside:strand_reply", reply_nobody},     {"outside:STRAND_ACTORS", open_nothing},
-};
-
-static const struct {
-    const char *name;
-    strand_fn *root;
-} cases[] = {
-#define ROW(name)                                                                                                      \
-    {                                                                                                                  \
-#name, name                                                                                                    \
-    }
-    ROW(watch_outside),
-    ROW(unwatch_outside),
-    ROW(become_outside),
-    ROW(unbecome_outside),
-    ROW(unstash_outside),
-    ROW(timer_outside),
-    ROW(timer_stop_outside),
-    ROW(receive_timeout_outside),
-    ROW(spawn_child_outside),
-    ROW(scope_outside),
-    ROW(join_by_another),
-    ROW(take_another),
-    ROW(forward_twice),
-    ROW(forward_what_was_taken),
-    ROW(stash_another),
-    ROW(unhandle_another),
-    ROW(unbecome_nothing),
-    ROW(become_nothing),
-    ROW(spawn_of_no_class),
-    ROW(spawn_of_a_class_without_a_size),
-    ROW(spawn_of_a_class_that_receives_nothing),
-    ROW(spawn_with_an_attr_without_a_size),
-    ROW(spawn_with_no_arguments),
-    ROW(spawn_a_child_of_no_class),
-    ROW(open_without_a_size),
-    ROW(open_with_a_dispatcher_without_a_size),
-    ROW(open_with_a_dispatcher_without_a_name),
-    ROW(router_without_a_size),
-    ROW(router_of_nobody),
-    ROW(router_of_no_class),
-    ROW(router_without_a_hash),
-    ROW(router_with_no_arguments),
-    ROW(router_by_no_route),
-    ROW(spawn_of_a_class_that_is_full_in_no_way),
-    ROW(stop_in_no_way),
-    ROW(reply_to_nothing),
-    ROW(path_into_nothing),
-    ROW(timer_of_no_type),
-    ROW(timer_of_no_body),
-    ROW(open_without_the_dispatchers),
-    ROW(open_with_a_dispatcher_below_zero),
-    ROW(run_nothing),
-    ROW(give_nothing),
-    ROW(find_no_path),
-    ROW(ask_into_nothing),
-    ROW(ask_for_nothing),
-    ROW(ask_by_no_type),
-    ROW(ask_by_no_body),
-    ROW(forward_no_message),
-    ROW(take_no_message),
-    ROW(stash_no_message),
-    ROW(leave_no_message),
-    ROW(spawn_in_a_system_that_is_gone),
-    ROW(stop_a_system_that_is_gone),
-    ROW(find_in_no_system),
-    ROW(subscribe_to_a_system_that_is_gone),
-    ROW(ask_itself),
-    ROW(wait_for_itself),
-    ROW(keep_a_mutex),
-    ROW(decide_nonsense),
-    ROW(send_what_is_owned_again_and_again),
-    ROW(suspend_in_a_drop),
-    ROW(throw_in_a_drop),
-    ROW(watch_in_a_drop),
-    ROW(suspend_in_a_priority),
-    ROW(wait_for_room_in_a_section),
-};
-
-int main(int argc, char **argv)
-{
-    const char *name = argc > 1 ? argv[1] : "";
-    strand_options options = {.size = sizeof options, .on_misuse = tell, .hook_arg = "told"};
-    for (size_t i = 0; i < sizeof outsides / sizeof *outsides; i++)
-        if (strcmp(name, outsides[i].name) == 0)
-            outsides[i].call();
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (strcmp(name, cases[i].name) == 0)
-            strand_run(&options, cases[i].root, NULL);
-    puts("still alive");
-    return 0;
+    return arg;
 }

@@ -1,24 +1,14 @@
 /*
- * One misuse of a crew, or of an offloaded call, per argument; the report goes to standard error, and the program has
- * to end by abort().
+ * Misuse of crews and offloaded calls.
  */
-#include "strand.h"
+#include "cases.h"
+
 #include "strand/chan.h"
 #include "strand/io.h"
-#include "strand/pool.h"
 #include "strand/sim.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
-
-#if defined(__clang__)
-#define ON_PURPOSE                                                                                                     \
-    __attribute__((no_thread_safety_analysis)) /* what the compiler can see to be misuse is meant to be */
-#else
-#define ON_PURPOSE
-#endif
 
 static void *return_it(void *arg)
 {
@@ -27,18 +17,19 @@ static void *return_it(void *arg)
 
 /* ---- handles ---------------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) strand_crew open_and_leave(void)
+static NOINLINE strand_crew open_and_leave(void)
 {
     STRAND_SCOPE(scope);
     return strand_crew_open(scope, STRAND_CREW_ATTR(.name = "short-lived"));
 }
 
-static void *gone(void *arg)
+/* contract 4.67 */
+MISUSE(gone, "strand_offload_on", "its scope has been left", "the crew 'short-lived' was opened in")
 {
     return strand_offload_on(open_and_leave(), return_it, arg);
 }
 
-static void *gone_info(void *arg)
+MISUSE(gone_info, "strand_crew_info_get", "its scope has been left")
 {
     strand_crew_info info = {.size = sizeof info};
     strand_crew_info_get(open_and_leave(), &info);
@@ -78,7 +69,7 @@ static void *use_what_is_lent(void *arg)
 }
 
 /* The owner leaves the scope, and has to wait. A call that is made before that may be refused. */
-static void *ending(void *arg)
+MISUSE(ending, "strand_offload_on", "its scope has been left")
 {
     STRAND_SCOPE(scope);
     strand_spawn(scope, lend, arg);
@@ -92,7 +83,7 @@ static void *ending(void *arg)
     return arg;
 }
 
-static void *of_a_channel(void *arg)
+MISUSE(of_a_channel, "strand_offload_on", "is not a crew's")
 {
     STRAND_SCOPE(scope);
     strand_chan chan = strand_chan_open(scope, 1, 1, NULL);
@@ -107,10 +98,10 @@ static void *use_lent(void *arg)
 
 static void *run_another(void *arg)
 {
-    return strand_run(NULL, use_lent, arg);
+    return strand_run(STRAND_OPTIONS(.on_misuse = tell), use_lent, arg);
 }
 
-static void *of_another_run(void *arg)
+MISUSE(of_another_run, "strand_offload_with", "another run")
 {
     STRAND_SCOPE(scope);
     lent = strand_crew_open(scope, NULL);
@@ -119,7 +110,7 @@ static void *of_another_run(void *arg)
 
 /* ---- arguments -------------------------------------------------------------------------------- */
 
-static void *open_without_size(void *arg)
+MISUSE(open_without_size, "strand_crew_open", "strand_crew_attr.size")
 {
     STRAND_SCOPE(scope);
     strand_crew_attr attr = {.max_threads = 1};
@@ -127,42 +118,31 @@ static void *open_without_size(void *arg)
     return arg;
 }
 
-static void *call_without_size(void *arg)
+MISUSE(call_without_size, "strand_offload_with", "strand_offload_attr.size")
 {
     strand_offload_attr attr = {.borrows = true};
     return strand_offload_with(&attr, return_it, arg, 0);
 }
 
-static void *info_without_size(void *arg)
+MISUSE(info_without_size, "strand_crew_info_get", "strand_crew_info.size")
 {
     strand_crew_info info = {.size = 0};
     strand_crew_info_get((strand_crew){{0, 0}}, &info);
     return arg;
 }
 
-static void *too_many_threads(void *arg)
+MISUSE(too_many_threads, "strand_crew_open", "1 to 1024")
 {
     STRAND_SCOPE(scope);
     strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1025));
     return arg;
 }
 
-static void *negative_threads(void *arg)
+MISUSE(negative_threads, "strand_crew_open", "1 to 1024")
 {
     STRAND_SCOPE(scope);
     strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = -1));
     return arg;
-}
-
-static void *no_function(void *arg)
-{
-    return strand_offload_with(NULL, NULL, arg, 0);
-}
-
-static void *no_arguments(void *arg)
-{
-    (void)arg;
-    return strand_offload_with(NULL, return_it, NULL, 4);
 }
 
 static void *open_in(void *scope)
@@ -171,7 +151,7 @@ static void *open_in(void *scope)
     return scope;
 }
 
-static void *in_a_foreign_scope(void *arg)
+MISUSE(in_a_foreign_scope, "strand_crew_open", "only the strand that opened a scope")
 {
     STRAND_SCOPE(scope);
     strand_join(strand_spawn(scope, open_in, &scope));
@@ -180,7 +160,7 @@ static void *in_a_foreign_scope(void *arg)
 
 /* ---- sections --------------------------------------------------------------------------------- */
 
-static ON_PURPOSE void *leave_in_a_section(void *arg)
+MISUSE(leave_in_a_section, "STRAND_SCOPE", "no-suspend section")
 {
     STRAND_NO_SUSPEND;
     STRAND_SCOPE(scope);
@@ -188,7 +168,7 @@ static ON_PURPOSE void *leave_in_a_section(void *arg)
     return arg;
 }
 
-static void *sleep_as_a_plain_thread(void *arg)
+MISUSE(sleep_as_a_plain_thread, "strand_sim_sleep", "it was called from a strand, which would block its thread")
 {
     strand_sim_sleep(1);
     return arg;
@@ -202,7 +182,7 @@ static void *throw_it(void *arg)
     strand_throw(&STRAND_ERROR, "on purpose");
 }
 
-static void *throw_offloaded(void *arg)
+MISUSE_BY_THREAD(throw_offloaded, "strand_throw", "outside of strands")
 {
     return strand_offload(throw_it, arg);
 }
@@ -212,12 +192,12 @@ static void *exit_it(void *arg)
     pthread_exit(arg);
 }
 
-static void *exit_thread(void *arg)
+MISUSE_BY_THREAD(exit_thread, "strand_offload", "instead of returning")
 {
     return strand_offload(exit_it, arg);
 }
 
-static void *exit_thread_of_a_crew(void *arg)
+MISUSE_BY_THREAD(exit_thread_of_a_crew, "strand_offload_on", "the crew 'short-lived' was opened in")
 {
     STRAND_SCOPE(scope);
     return strand_offload_on(strand_crew_open(scope, STRAND_CREW_ATTR(.name = "short-lived")), exit_it, arg);
@@ -278,76 +258,33 @@ static void *interrupt_early(void *arg)
     return arg;
 }
 
-static void *drop_throws(void *arg)
+MISUSE(drop_throws, "strand_offload_attr.drop", "has thrown")
 {
     attr.drop = throw_hook;
     attr.stop = set_finish;
     return interrupt_call(arg);
 }
 
-static void *release_throws(void *arg)
+MISUSE(release_throws, "strand_offload_attr.release", "has thrown")
 {
     attr.release = throw_hook;
     return interrupt_early(arg);
 }
 
-static void *release_blocks(void *arg)
+MISUSE(release_blocks, "strand_yield", "strand_offload_attr.release")
 {
     attr.release = yield_hook;
     return interrupt_early(arg);
 }
 
-static void *stop_throws(void *arg)
+MISUSE(stop_throws, "strand_offload_attr.stop", "has thrown")
 {
     attr.stop = throw_hook;
     return interrupt_call(arg);
 }
 
-static void *stop_blocks(void *arg)
+MISUSE(stop_blocks, "strand_sleep", "strand_offload_attr.stop")
 {
     attr.stop = sleep_hook;
     return interrupt_call(arg);
-}
-
-static const struct {
-    const char *name;
-    strand_fn *fn;
-} cases[] = {
-#define CASE(name)                                                                                                     \
-    {                                                                                                                  \
-#name, name                                                                                                    \
-    }
-    CASE(gone),
-    CASE(gone_info),
-    CASE(ending),
-    CASE(of_a_channel),
-    CASE(of_another_run),
-    CASE(open_without_size),
-    CASE(call_without_size),
-    CASE(info_without_size),
-    CASE(too_many_threads),
-    CASE(negative_threads),
-    CASE(no_function),
-    CASE(no_arguments),
-    CASE(in_a_foreign_scope),
-    CASE(leave_in_a_section),
-    CASE(sleep_as_a_plain_thread),
-    {"throw", throw_offloaded},
-    CASE(exit_thread),
-    CASE(exit_thread_of_a_crew),
-    CASE(drop_throws),
-    CASE(release_throws),
-    CASE(release_blocks),
-    CASE(stop_throws),
-    CASE(stop_blocks),
-};
-
-int main(int argc, char **argv)
-{
-    const char *name = argc > 1 ? argv[1] : "";
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (strcmp(name, cases[i].name) == 0)
-            strand_run(NULL, cases[i].fn, NULL);
-    puts("still alive");
-    return 0;
 }

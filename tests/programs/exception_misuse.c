@@ -1,12 +1,9 @@
 /*
- * A misuse of exceptions, or of a function that is given to the library, per argument.
+ * Misuse of exceptions, and of functions that the library calls in the middle of something.
  */
-#include "strand.h"
-#include "strand/pool.h"
+#include "cases.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 static const strand_kind KIND = STRAND_KIND("kind", &STRAND_ERROR);
 
@@ -24,30 +21,46 @@ static void sleep_in_it(void *unused)
 
 /* ---- without a reference --------------------------------------------------------------------- */
 
-static void give_away(const char *how, strand_exception *e)
+/* What a catch block does with its exception, to which it has no reference to give away. */
+#define MISUSE_IN_A_CATCH_BLOCK(name, ...)                                                                             \
+    static void name##_(strand_exception *e);                                                                          \
+    MISUSE(name, __VA_ARGS__)                                                                                          \
+    {                                                                                                                  \
+        STRAND_TRY {                                                                                                   \
+            strand_throw(&KIND, "caught");                                                                             \
+        }                                                                                                              \
+        STRAND_CATCH(&KIND, e) {                                                                                       \
+            name##_(e);                                                                                                \
+        }                                                                                                              \
+        STRAND_END                                                                                                     \
+        return arg;                                                                                                    \
+    }                                                                                                                  \
+    static void name##_(strand_exception *e)
+
+MISUSE_IN_A_CATCH_BLOCK(rethrow, "strand_rethrow", "strand_exception_keep gives one")
 {
-    if (strcmp(how, "rethrow") == 0)
-        strand_rethrow(e);
-    if (strcmp(how, "suppress") == 0)
-        strand_suppress(e);
-    if (strcmp(how, "cause") == 0)
-        strand_throw_with(&KIND, STRAND_THROW_INFO(.cause = e), "because of it");
-    if (strcmp(how, "release") == 0)
-        strand_exception_release(e);
-    if (strcmp(how, "size") == 0)
-        strand_throw_with(&KIND, &(strand_throw_info){.code = -EIO}, "of no size");
+    strand_rethrow(e);
 }
 
-static void *without_a_reference(void *how)
+MISUSE_IN_A_CATCH_BLOCK(suppress, "strand_suppress", "strand_exception_keep gives one")
 {
-    STRAND_TRY {
-        strand_throw(&KIND, "caught");
-    }
-    STRAND_CATCH(&KIND, e) {
-        give_away(how, e);
-    }
-    STRAND_END
-    return how;
+    strand_suppress(e);
+}
+
+MISUSE_IN_A_CATCH_BLOCK(cause, "strand_throw_with", "strand_exception_keep gives one")
+{
+    strand_throw_with(&KIND, STRAND_THROW_INFO(.cause = e), "because of it");
+}
+
+MISUSE_IN_A_CATCH_BLOCK(release, "strand_exception_release", "belongs to its catch block")
+{
+    strand_exception_release(e);
+}
+
+MISUSE(size, "strand_throw_with", "strand_throw_info.size is 0, not sizeof(strand_throw_info)")
+{
+    (void)arg;
+    strand_throw_with(&KIND, &(strand_throw_info){.code = -EIO}, "of no size");
 }
 
 /* ---- functions that may neither block nor throw ----------------------------------------------- */
@@ -63,6 +76,18 @@ static void with_a_payload(void (*function)(void *))
     STRAND_END
 }
 
+MISUSE(payload_throws, "strand_throw_info.payload_free", "has thrown 'of a function'", "with a payload")
+{
+    with_a_payload(throw_it);
+    return arg;
+}
+
+MISUSE(payload_blocks, "strand_sleep", "inside strand_throw_info.payload_free")
+{
+    with_a_payload(sleep_in_it);
+    return arg;
+}
+
 static void *return_arg(void *arg)
 {
     return arg;
@@ -75,23 +100,14 @@ static void with_a_result(void (*function)(void *))
     strand_scope_join(s);
 }
 
-static void *root(void *arg)
+MISUSE(result_throws, "strand_attr.drop", "has thrown 'of a function'", "was spawned in")
 {
-    const char *how = arg;
-    void (*function)(void *) = strstr(how, "throws") ? throw_it : sleep_in_it;
-    if (strncmp(how, "payload", strlen("payload")) == 0)
-        with_a_payload(function);
-    else if (strncmp(how, "result", strlen("result")) == 0)
-        with_a_result(function);
-    else
-        without_a_reference(arg);
-    return NULL;
+    with_a_result(throw_it);
+    return arg;
 }
 
-int main(int argc, char **argv)
+MISUSE(result_blocks, "strand_sleep", "inside strand_attr.drop")
 {
-    if (argc > 1)
-        strand_run(NULL, root, argv[1]);
-    puts("still alive");
-    return 0;
+    with_a_result(sleep_in_it);
+    return arg;
 }

@@ -1,27 +1,17 @@
 /*
- * One misuse of shared fibres per argument. The hook writes what it is told to standard output.
+ * Misuse of shared fibres.
  */
-#include "strand.h"
+#include "cases.h"
+
 #include "strand/actor.h"
 #include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/limit.h"
-#include "strand/pool.h"
 #include "strand/sim.h"
 #include "strand/sync.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static strand_fibre stale, shared;
 static const strand_key KEY;
-
-static void tell(const strand_misuse *misuse, void *arg)
-{
-    (void)arg;
-    printf("hook told: function=%s; what=%s; made=%s\n", misuse->function, misuse->what, misuse->made);
-    fflush(stdout);
-}
 
 static void *nothing(void *arg)
 {
@@ -37,30 +27,47 @@ static void *as_guest(strand_fn *fn)
     return strand_join(guest);
 }
 
+/* A guest that refers to its own stack: the report names it, and says where. */
+#define GUEST(MACRO, name, ...)                                                                                        \
+    static void *name##_(void *arg);                                                                                   \
+    MACRO(name, __VA_ARGS__, "below", "lodger", "bytes")                                                               \
+    {                                                                                                                  \
+        (void)arg;                                                                                                     \
+        return as_guest(name##_);                                                                                      \
+    }                                                                                                                  \
+    static void *name##_(void *arg)
+#define MISUSE_BY_A_GUEST(name, ...) GUEST(MISUSE, name, __VA_ARGS__)
+#define MISUSE_OF_A_GUESTS_LOCK(name, ...) GUEST(MISUSE_OWN_STACK, name, __VA_ARGS__)
+#define MISUSE_BY_A_COPY(name, ...) GUEST(MISUSE_IN_DEBUG, name, __VA_ARGS__)
+
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
-static void open_with_no_size(void)
+MISUSE(open_with_no_size, "strand_fibre_open", "size is 0")
 {
     STRAND_SCOPE(scope);
     strand_fibre_open(scope, &(strand_fibre_attr){.count = 1});
+    return arg;
 }
 
-static void open_with_an_absurd_size(void)
+MISUSE(open_with_an_absurd_size, "strand_fibre_open", "size is 5000")
 {
     STRAND_SCOPE(scope);
     strand_fibre_open(scope, &(strand_fibre_attr){.size = 5000});
+    return arg;
 }
 
-static void open_fewer_than_none(void)
+MISUSE(open_fewer_than_none, "strand_fibre_open", "count is -1")
 {
     STRAND_SCOPE(scope);
     strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = -1));
+    return arg;
 }
 
-static void open_too_many(void)
+MISUSE(open_too_many, "strand_fibre_open", "count is 65537")
 {
     STRAND_SCOPE(scope);
     strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = 65537));
+    return arg;
 }
 
 static strand_scope plain;
@@ -71,11 +78,12 @@ static void *open_in(void *arg)
     return arg;
 }
 
-static void open_in_a_foreign_scope(void)
+MISUSE(open_in_a_foreign_scope, "strand_fibre_open", "scope")
 {
     STRAND_SCOPE(scope);
     plain = scope;
     strand_join(strand_spawn(scope, open_in, NULL));
+    return arg;
 }
 
 /* ---- handles --------------------------------------------------------------------------------------------- */
@@ -86,39 +94,44 @@ static void open_and_leave(void)
     stale = strand_fibre_open(scope, NULL);
 }
 
-static void spawn_on_a_stale_fibre(void)
+MISUSE(spawn_on_a_stale_fibre, "strand_spawn_with", "its scope has been left", "the fibre 'fibre' was opened in ")
 {
     open_and_leave();
     STRAND_SCOPE(scope);
     strand_spawn_with(scope, STRAND_ATTR(.fibre = stale), nothing, NULL, 0);
+    return arg;
 }
 
-static void ask_a_stale_fibre(void)
+MISUSE(ask_a_stale_fibre, "strand_fibre_info_get", "its scope has been left")
 {
     strand_fibre_info info = {.size = sizeof info};
     open_and_leave();
     strand_fibre_info_get(stale, 0, &info);
+    return arg;
 }
 
-static void trim_a_stale_fibre(void)
+MISUSE(trim_a_stale_fibre, "strand_fibre_trim", "its scope has been left")
 {
     open_and_leave();
     strand_fibre_trim(stale);
+    return arg;
 }
 
-static void count_a_stale_fibre(void)
+MISUSE(count_a_stale_fibre, "strand_fibre_count", "its scope has been left")
 {
     open_and_leave();
     strand_fibre_count(stale);
+    return arg;
 }
 
-static void spawn_on_an_invented_fibre(void)
+MISUSE(spawn_on_an_invented_fibre, "strand_spawn_with", "fibre")
 {
     STRAND_SCOPE(scope);
     strand_spawn_with(scope, STRAND_ATTR(.fibre = {{0x1000, 7}}), nothing, NULL, 0);
+    return arg;
 }
 
-static void ask_the_handle_of_a_channel(void)
+MISUSE(ask_the_handle_of_a_channel, "strand_fibre_count", "the handle is not a fibre's")
 {
     union {
         strand_chan channel;
@@ -127,18 +140,20 @@ static void ask_the_handle_of_a_channel(void)
     STRAND_SCOPE(scope);
     handle.channel = strand_chan_open(scope, sizeof(long), 4, NULL);
     strand_fibre_count(handle.fibre);
+    return arg;
 }
 
-static void ask_the_handle_of_a_strand(void)
+MISUSE(ask_the_handle_of_a_strand, "strand_fibre_count", "the handle is not a fibre's")
 {
     union {
         strand strand;
         strand_fibre fibre;
     } handle = {strand_self()};
     strand_fibre_count(handle.fibre);
+    return arg;
 }
 
-static void send_to_a_fibre(void)
+MISUSE(send_to_a_fibre, "strand_chan_send", "channel")
 {
     union {
         strand_chan channel;
@@ -148,6 +163,7 @@ static void send_to_a_fibre(void)
     STRAND_SCOPE(scope);
     handle.fibre = strand_fibre_open(scope, NULL);
     STRAND_IGNORE(strand_chan_send(handle.channel, &value));
+    return arg;
 }
 
 static void *spawn_on_the_others_fibre(void *arg)
@@ -157,60 +173,61 @@ static void *spawn_on_the_others_fibre(void *arg)
     return arg;
 }
 
-static void spawn_on_a_fibre_of_another_run(void)
+MISUSE(spawn_on_a_fibre_of_another_run, "strand_spawn_with", "another run")
 {
     STRAND_SCOPE(scope);
     stale = strand_fibre_open(scope, NULL);
     strand_run(STRAND_OPTIONS(.own_threads = true, .on_misuse = tell), spawn_on_the_others_fibre, NULL);
+    return arg;
 }
 
 /* ---- figures --------------------------------------------------------------------------------------------- */
 
-static void ask_with_no_size(void)
+MISUSE(ask_with_no_size, "strand_fibre_info_get", "size is 0")
 {
     strand_fibre_info info = {0};
     STRAND_SCOPE(scope);
     strand_fibre_info_get(strand_fibre_open(scope, NULL), 0, &info);
+    return arg;
 }
 
-static void ask_for_nothing(void)
-{
-    STRAND_SCOPE(scope);
-    strand_fibre_info_get(strand_fibre_open(scope, NULL), 0, NULL);
-}
-
-static void ask_for_one_that_is_not_there(void)
+MISUSE(ask_for_one_that_is_not_there, "strand_fibre_info_get", "no fibre 2")
 {
     strand_fibre_info info = {.size = sizeof info};
     STRAND_SCOPE(scope);
     strand_fibre_info_get(strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = 2)), 2, &info);
+    return arg;
 }
 
 /* ---- spawning -------------------------------------------------------------------------------------------- */
 
-static void choose_a_stack_size(void)
+MISUSE(choose_a_stack_size, "strand_spawn_with", "attr.stack_size")
 {
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre, .stack_size = 65536), nothing, NULL, 0);
+    return arg;
 }
 
-static void wipe_a_stack_of_its_own(void)
+MISUSE(wipe_a_stack_of_its_own, "strand_spawn_with", "attr.wipe")
 {
     STRAND_SCOPE(scope);
     strand_spawn_with(scope, STRAND_ATTR(.wipe = true), nothing, NULL, 0);
+    return arg;
 }
 
-static void choose_a_pool(void)
+MISUSE(choose_a_pool, "strand_spawn_with", "attr.pool")
 {
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre, .pool = strand_pool_self()), nothing, NULL, 0);
+    return arg;
 }
 
 /* ---- what is handed over --------------------------------------------------------------------------------- */
 
-static void *give_local(void *arg)
+/* V-18, contract 3.12 */
+MISUSE_BY_A_GUEST(give_local, "strand_spawn", "the argument points into the stack")
 {
     int local = 0;
     STRAND_SCOPE(scope);
@@ -218,7 +235,7 @@ static void *give_local(void *arg)
     return arg;
 }
 
-static void *give_local_with_attributes(void *arg)
+MISUSE_BY_A_GUEST(give_local_with_attributes, "strand_spawn_with", "the argument points into the stack")
 {
     int local = 0;
     STRAND_SCOPE(scope);
@@ -226,7 +243,7 @@ static void *give_local_with_attributes(void *arg)
     return arg;
 }
 
-static void *give_local_to_a_guest(void *arg)
+MISUSE_BY_A_GUEST(give_local_to_a_guest, "strand_spawn_with", "the argument points into the stack")
 {
     int local = 0;
     STRAND_SCOPE(scope);
@@ -234,7 +251,8 @@ static void *give_local_to_a_guest(void *arg)
     return arg;
 }
 
-static void *result_is_local(void *arg)
+/* V-18, contract 3.12 */
+MISUSE_BY_A_GUEST(result_is_local, "strand_fn", "its result points into its own stack")
 {
     static void *volatile place;
     int local = 0;
@@ -243,35 +261,36 @@ static void *result_is_local(void *arg)
     return place;
 }
 
-static void *offload_local(void *arg)
+MISUSE_BY_A_GUEST(offload_local, "strand_offload", "the argument points into the stack")
 {
     int local = 0;
     strand_offload(nothing, &local);
     return arg;
 }
 
-static void *offload_local_on(void *arg)
+MISUSE_BY_A_GUEST(offload_local_on, "strand_offload_on", "the argument points into the stack")
 {
     int local = 0;
     strand_offload_on((strand_crew){{0, 0}}, nothing, &local);
     return arg;
 }
 
-static void *offload_local_with(void *arg)
+MISUSE_BY_A_GUEST(offload_local_with, "strand_offload_with", "the argument points into the stack")
 {
     int local = 0;
     strand_offload_with(NULL, nothing, &local, 0);
     return arg;
 }
 
-static void *inherit_local(void *arg)
+/* V-18, contract 3.12 */
+MISUSE_BY_A_GUEST(inherit_local, "STRAND_LOCAL", "the value points into the stack")
 {
     int local = 0;
     STRAND_LOCAL(&KEY, &local);
     return arg;
 }
 
-static void *wait_with_a_local_key(void *arg)
+MISUSE_BY_A_GUEST(wait_with_a_local_key, "strand_prio_acquire", "the key points into the stack")
 {
     static strand_prio_semaphore sem;
     int key = 0;
@@ -281,14 +300,14 @@ static void *wait_with_a_local_key(void *arg)
     return arg;
 }
 
-static void *run_once_for_a_local(void *arg)
+MISUSE_BY_A_GUEST(run_once_for_a_local, "strand_once_run", "the result points into the stack")
 {
     static strand_once once;
-    strand_once_run(&once, result_is_local, arg);
+    strand_once_run(&once, result_is_local_, arg);
     return arg;
 }
 
-static void *lock_is_local(void *arg)
+MISUSE_BY_A_GUEST(lock_is_local, "strand_limit_init", "the semaphore lies in the stack")
 {
     strand_limit limit;
     strand_limit_init(&limit, 1, "limit");
@@ -302,7 +321,8 @@ struct message {
     void *place;
 };
 
-static void *copy_to_child(void *arg)
+/* contract 3.5 */
+MISUSE_BY_A_COPY(copy_to_child, "strand_spawn_with", "at byte 8")
 {
     struct message message = {1, &message};
     STRAND_SCOPE(scope);
@@ -310,14 +330,14 @@ static void *copy_to_child(void *arg)
     return arg;
 }
 
-static void *copy_to_crew(void *arg)
+MISUSE_BY_A_COPY(copy_to_crew, "strand_offload_with", "at byte 8")
 {
     struct message message = {1, &message};
     strand_offload_with(NULL, nothing, &message, sizeof message);
     return arg;
 }
 
-static void *copy_no_address(void *arg)
+static void *copy_numbers(void *arg)
 {
     struct message message = {(long)(intptr_t)&stale, arg};
     STRAND_SCOPE(scope);
@@ -325,6 +345,12 @@ static void *copy_no_address(void *arg)
     strand_join(strand_spawn_with(scope, NULL, nothing, &message, sizeof message));
     STRAND_IGNORE(strand_chan_send(chan, &message));
     return arg;
+}
+
+NO_MISUSE(copy_no_address)
+{
+    (void)arg;
+    return as_guest(copy_numbers);
 }
 
 enum by { BY_SEND, BY_TRY, BY_POST, BY_SELECT };
@@ -351,25 +377,26 @@ static void *copy_to_channel(enum by by)
     return NULL;
 }
 
-static void *send_address(void *arg)
+/* contract 3.5 */
+MISUSE_BY_A_COPY(send_address, "strand_chan_send", "at byte 8")
 {
     (void)arg;
     return copy_to_channel(BY_SEND);
 }
 
-static void *try_to_send_address(void *arg)
+MISUSE_BY_A_COPY(try_to_send_address, "strand_chan_try_send", "at byte 8")
 {
     (void)arg;
     return copy_to_channel(BY_TRY);
 }
 
-static void *post_address(void *arg)
+MISUSE_BY_A_COPY(post_address, "strand_chan_post", "at byte 8")
 {
     (void)arg;
     return copy_to_channel(BY_POST);
 }
 
-static void *select_to_send_address(void *arg)
+MISUSE_BY_A_COPY(select_to_send_address, "strand_select", "at byte 8")
 {
     (void)arg;
     return copy_to_channel(BY_SELECT);
@@ -391,7 +418,7 @@ static void receive_nothing(void *state, strand_message *message)
 static const strand_actor_class deaf = {
     .size = sizeof deaf, .name = "deaf", .state_size = sizeof(letter), .receive = receive_nothing};
 
-static void *give_local_to_an_actor(void *arg)
+MISUSE_BY_A_GUEST(give_local_to_an_actor, "strand_actor_give", "the message points into the stack")
 {
     int local = 0;
     STRAND_ACTORS(system, NULL);
@@ -399,7 +426,7 @@ static void *give_local_to_an_actor(void *arg)
     return arg;
 }
 
-static void *run_a_local_among_actors(void *arg)
+MISUSE_BY_A_GUEST(run_a_local_among_actors, "strand_actors_run", "the argument points into the stack")
 {
     int local = 0;
     STRAND_ACTORS(system, NULL);
@@ -407,7 +434,8 @@ static void *run_a_local_among_actors(void *arg)
     return arg;
 }
 
-static void *tell_address(void *arg)
+/* contract 3.5 */
+MISUSE_BY_A_COPY(tell_address, "strand_tell", "at byte 8")
 {
     int local = 0;
     STRAND_ACTORS(system, NULL);
@@ -415,7 +443,7 @@ static void *tell_address(void *arg)
     return arg;
 }
 
-static void *begin_an_actor_with_address(void *arg)
+MISUSE_BY_A_COPY(begin_an_actor_with_address, "strand_actor_spawn", "at byte 8")
 {
     int local = 0;
     STRAND_ACTORS(system, NULL);
@@ -453,7 +481,8 @@ static void let_wait(strand_scope scope, strand_fn *fn, void *object)
     strand_sleep(STRAND_MS);
 }
 
-static void *mutex_is_local(void *arg)
+/* V-18, contract 3.12 */
+MISUSE_OF_A_GUESTS_LOCK(mutex_is_local, "strand_mutex_unlock", "the mutex lies in the stack")
 {
     strand_mutex mutex = {0};
     STRAND_SCOPE(scope);
@@ -463,7 +492,7 @@ static void *mutex_is_local(void *arg)
     return arg;
 }
 
-static void *reader_is_local(void *arg)
+MISUSE_OF_A_GUESTS_LOCK(reader_is_local, "strand_rwlock_read_done", "the lock lies in the stack")
 {
     strand_rwlock lock = {0};
     STRAND_SCOPE(scope);
@@ -473,7 +502,7 @@ static void *reader_is_local(void *arg)
     return arg;
 }
 
-static void *writer_is_local(void *arg)
+MISUSE_OF_A_GUESTS_LOCK(writer_is_local, "strand_rwlock_write_done", "the lock lies in the stack")
 {
     strand_rwlock lock = {0};
     STRAND_SCOPE(scope);
@@ -493,7 +522,7 @@ static void *lock_the_neighbours(void *arg)
     return arg;
 }
 
-static void *neighbours_mutex(void *arg)
+MISUSE_OF_A_GUESTS_LOCK(neighbours_mutex, "strand_mutex_lock", "the mutex lies in the stack")
 {
     strand_mutex mutex = {0};
     STRAND_SCOPE(scope);
@@ -502,7 +531,8 @@ static void *neighbours_mutex(void *arg)
     return arg;
 }
 
-static void *condition_is_local(void *arg)
+/* V-18, contract 3.12 */
+MISUSE_BY_A_GUEST(condition_is_local, "strand_condition_wait", "the condition lies in the stack")
 {
     static strand_mutex mutex;
     strand_condition condition = {0};
@@ -511,49 +541,50 @@ static void *condition_is_local(void *arg)
     return arg;
 }
 
-static void *semaphore_is_local(void *arg)
+MISUSE_BY_A_GUEST(semaphore_is_local, "strand_semaphore_acquire", "the semaphore lies in the stack")
 {
     strand_semaphore semaphore = STRAND_SEMAPHORE_INIT(0);
     strand_semaphore_acquire(&semaphore);
     return arg;
 }
 
-static void *semaphore_is_local_and_tried(void *arg)
+MISUSE_BY_A_GUEST(semaphore_is_local_and_tried, "strand_semaphore_try_acquire", "the semaphore lies in the stack")
 {
     strand_semaphore semaphore = STRAND_SEMAPHORE_INIT(0);
     STRAND_IGNORE(strand_semaphore_try_acquire(&semaphore));
     return arg;
 }
 
-static void *barrier_is_local(void *arg)
+MISUSE_BY_A_GUEST(barrier_is_local, "strand_barrier_wait", "the barrier lies in the stack")
 {
     strand_barrier barrier = STRAND_BARRIER_INIT(2);
     strand_barrier_wait(&barrier);
     return arg;
 }
 
-static void *once_is_local(void *arg)
+MISUSE_BY_A_GUEST(once_is_local, "strand_once_run", "the once lies in the stack")
 {
     strand_once once = {0};
     strand_once_run(&once, nothing, NULL);
     return arg;
 }
 
-static void *event_is_local(void *arg)
+/* V-18, contract 3.12 */
+MISUSE_BY_A_GUEST(event_is_local, "strand_event_wait", "the event lies in the stack")
 {
     strand_event event = {0};
     strand_event_wait(&event);
     return arg;
 }
 
-static void *event_is_local_and_set(void *arg)
+MISUSE_BY_A_GUEST(event_is_local_and_set, "strand_event_set", "the event lies in the stack")
 {
     strand_event event = {0};
     strand_event_set(&event);
     return arg;
 }
 
-static void *group_is_local(void *arg)
+MISUSE_BY_A_GUEST(group_is_local, "strand_group_wait", "the group lies in the stack")
 {
     strand_group group = {0};
     strand_group_add(&group, 1);
@@ -561,14 +592,15 @@ static void *group_is_local(void *arg)
     return arg;
 }
 
-static void *latch_is_local(void *arg)
+MISUSE_BY_A_GUEST(latch_is_local, "strand_latch_wait", "the latch lies in the stack")
 {
     strand_latch latch = STRAND_LATCH_INIT(1);
     strand_latch_wait(&latch);
     return arg;
 }
 
-static void *select_on_local(void *arg)
+/* V-18, contract 3.12 */
+MISUSE_BY_A_GUEST(select_on_local, "strand_select", "the object of a case lies in the stack")
 {
     strand_event event = {0};
     strand_case cases[] = {strand_on_event(&event)};
@@ -576,35 +608,35 @@ static void *select_on_local(void *arg)
     return arg;
 }
 
-static void *throw_with_a_local_payload(void *arg)
+MISUSE_BY_A_GUEST(throw_with_a_local_payload, "strand_throw_with", "the payload points into the stack")
 {
     int local = 0;
     strand_throw_with(&STRAND_ERROR, STRAND_THROW_INFO(.payload = &local), "it has a payload");
     return arg;
 }
 
-static void *throw_a_local_kind(void *arg)
+MISUSE_BY_A_GUEST(throw_a_local_kind, "strand_throw", "the kind points into the stack")
 {
     strand_kind kind = STRAND_KIND("local", &STRAND_ERROR);
     strand_throw(&kind, "of a kind that is gone soon");
     return arg;
 }
 
-static void *throw_a_local_kind_with(void *arg)
+MISUSE_BY_A_GUEST(throw_a_local_kind_with, "strand_throw_with", "the kind points into the stack")
 {
     strand_kind kind = STRAND_KIND("local", &STRAND_ERROR);
     strand_throw_with(&kind, NULL, "of a kind that is gone soon");
     return arg;
 }
 
-static void *inherit_by_a_local_key(void *arg)
+MISUSE_BY_A_GUEST(inherit_by_a_local_key, "STRAND_LOCAL", "the key points into the stack")
 {
     strand_key key = STRAND_KEY("local");
     STRAND_LOCAL(&key, arg);
     return arg;
 }
 
-static void *start_a_thread_with_local(void *arg)
+MISUSE_BY_A_GUEST(start_a_thread_with_local, "strand_sim_thread", "the argument points into the stack")
 {
     int local = 0;
     strand_sim_thread(nothing, &local);
@@ -617,7 +649,8 @@ static int64_t asks_a_local(const void *key, void *arg)
     return *(int *)arg;
 }
 
-static void *order_by_local(void *arg)
+/* V-18, contract 3.12 */
+MISUSE_BY_A_GUEST(order_by_local, "strand_prio_init", "options.arg points into the stack")
 {
     static strand_prio_semaphore sem;
     int local = 0;
@@ -627,106 +660,10 @@ static void *order_by_local(void *arg)
     return arg;
 }
 
-static void *local_name_of_a_limit(void *arg)
+MISUSE_BY_A_GUEST(local_name_of_a_limit, "strand_limit_init", "the name points into the stack")
 {
     static strand_limit limit;
     char name[] = "limit";
     strand_limit_init(&limit, 1, name);
     return arg;
-}
-
-/* ---- all of them ----------------------------------------------------------------------------------------- */
-
-static const struct {
-    const char *name;
-    void (*run)(void);
-    strand_fn *guest;
-} cases[] = {
-    {"open_with_no_size", open_with_no_size, NULL},
-    {"open_with_an_absurd_size", open_with_an_absurd_size, NULL},
-    {"open_fewer_than_none", open_fewer_than_none, NULL},
-    {"open_too_many", open_too_many, NULL},
-    {"open_in_a_foreign_scope", open_in_a_foreign_scope, NULL},
-    {"spawn_on_a_stale_fibre", spawn_on_a_stale_fibre, NULL},
-    {"ask_a_stale_fibre", ask_a_stale_fibre, NULL},
-    {"trim_a_stale_fibre", trim_a_stale_fibre, NULL},
-    {"count_a_stale_fibre", count_a_stale_fibre, NULL},
-    {"spawn_on_an_invented_fibre", spawn_on_an_invented_fibre, NULL},
-    {"spawn_on_a_fibre_of_another_run", spawn_on_a_fibre_of_another_run, NULL},
-    {"ask_with_no_size", ask_with_no_size, NULL},
-    {"ask_for_nothing", ask_for_nothing, NULL},
-    {"ask_the_handle_of_a_channel", ask_the_handle_of_a_channel, NULL},
-    {"ask_the_handle_of_a_strand", ask_the_handle_of_a_strand, NULL},
-    {"send_to_a_fibre", send_to_a_fibre, NULL},
-    {"ask_for_one_that_is_not_there", ask_for_one_that_is_not_there, NULL},
-    {"choose_a_stack_size", choose_a_stack_size, NULL},
-    {"wipe_a_stack_of_its_own", wipe_a_stack_of_its_own, NULL},
-    {"choose_a_pool", choose_a_pool, NULL},
-    {"give_local", NULL, give_local},
-    {"give_local_with_attributes", NULL, give_local_with_attributes},
-    {"give_local_to_a_guest", NULL, give_local_to_a_guest},
-    {"result_is_local", NULL, result_is_local},
-    {"offload_local", NULL, offload_local},
-    {"offload_local_on", NULL, offload_local_on},
-    {"offload_local_with", NULL, offload_local_with},
-    {"copy_to_crew", NULL, copy_to_crew},
-    {"inherit_local", NULL, inherit_local},
-    {"wait_with_a_local_key", NULL, wait_with_a_local_key},
-    {"run_once_for_a_local", NULL, run_once_for_a_local},
-    {"lock_is_local", NULL, lock_is_local},
-    {"copy_to_child", NULL, copy_to_child},
-    {"copy_no_address", NULL, copy_no_address},
-    {"give_local_to_an_actor", NULL, give_local_to_an_actor},
-    {"run_a_local_among_actors", NULL, run_a_local_among_actors},
-    {"tell_address", NULL, tell_address},
-    {"begin_an_actor_with_address", NULL, begin_an_actor_with_address},
-    {"send_address", NULL, send_address},
-    {"try_to_send_address", NULL, try_to_send_address},
-    {"post_address", NULL, post_address},
-    {"select_to_send_address", NULL, select_to_send_address},
-    {"mutex_is_local", NULL, mutex_is_local},
-    {"neighbours_mutex", NULL, neighbours_mutex},
-    {"reader_is_local", NULL, reader_is_local},
-    {"writer_is_local", NULL, writer_is_local},
-    {"condition_is_local", NULL, condition_is_local},
-    {"semaphore_is_local", NULL, semaphore_is_local},
-    {"semaphore_is_local_and_tried", NULL, semaphore_is_local_and_tried},
-    {"barrier_is_local", NULL, barrier_is_local},
-    {"once_is_local", NULL, once_is_local},
-    {"event_is_local", NULL, event_is_local},
-    {"event_is_local_and_set", NULL, event_is_local_and_set},
-    {"group_is_local", NULL, group_is_local},
-    {"latch_is_local", NULL, latch_is_local},
-    {"select_on_local", NULL, select_on_local},
-    {"throw_with_a_local_payload", NULL, throw_with_a_local_payload},
-    {"throw_a_local_kind", NULL, throw_a_local_kind},
-    {"throw_a_local_kind_with", NULL, throw_a_local_kind_with},
-    {"inherit_by_a_local_key", NULL, inherit_by_a_local_key},
-    {"start_a_thread_with_local", NULL, start_a_thread_with_local},
-    {"order_by_local", NULL, order_by_local},
-    {"local_name_of_a_limit", NULL, local_name_of_a_limit},
-};
-
-static const char *which = "";
-
-static void *root(void *arg)
-{
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        if (strcmp(which, cases[i].name) != 0)
-            continue;
-        if (cases[i].guest)
-            as_guest(cases[i].guest);
-        else
-            cases[i].run();
-    }
-    return arg;
-}
-
-int main(int argc, char **argv)
-{
-    if (argc > 1)
-        which = argv[1];
-    strand_run(STRAND_OPTIONS(.on_misuse = tell), root, NULL);
-    puts("still alive");
-    return 0;
 }

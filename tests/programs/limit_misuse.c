@@ -1,26 +1,19 @@
 /*
- * One misuse of semaphores, limits, monitors or no-suspend sections per argument; the report goes to standard error,
- * and the program has to end by abort().
+ * Misuse of semaphores, limits, monitors and no-suspend sections.
  */
-#include "strand.h"
+#include "strand/pool.h"
+
+static void look_at_it(const strand_misuse *misuse, void *arg);
+#define CASE_OPTIONS .threads = 1, .on_misuse = look_at_it
+#include "cases.h"
+
 #include "strand/chan.h"
 #include "strand/limit.h"
 #include "strand/monitor.h"
-#include "strand/pool.h"
 
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "strand/check.h"
-
-#define NOINLINE __attribute__((noinline))
-/* What the compiler can see to be misuse is meant to be. */
-#if defined(__clang__)
-#define ON_PURPOSE __attribute__((no_thread_safety_analysis))
-#else
-#define ON_PURPOSE
-#endif
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
 
@@ -33,7 +26,8 @@ static NOINLINE void make_it_here(strand_prio_semaphore *sem, size_t limit)
     __asm__ volatile("");
 }
 
-static void *release_too_much(void *arg)
+/* R-01, contract 4.69 */
+MISUSE(release_too_much, "strand_prio_release", "pages", "make_it_here")
 {
     strand_prio_semaphore sem;
     make_it_here(&sem, 1);
@@ -43,7 +37,7 @@ static void *release_too_much(void *arg)
     return arg;
 }
 
-static void *release_a_limit_too_much(void *arg)
+MISUSE(release_a_limit_too_much, "strand_limit_release", "users")
 {
     strand_limit limit;
     strand_limit_init(&limit, 3, "users");
@@ -51,7 +45,7 @@ static void *release_a_limit_too_much(void *arg)
     return arg;
 }
 
-static void *use_a_copy(void *arg)
+MISUSE(use_a_copy, "strand_prio_acquire", "copied")
 {
     strand_prio_semaphore sem, copy;
     make_it_here(&sem, 1);
@@ -60,21 +54,21 @@ static void *use_a_copy(void *arg)
     return arg;
 }
 
-static void *use_zeros(void *arg)
+MISUSE(use_zeros, "strand_prio_acquire", "never initialised")
 {
     strand_prio_semaphore sem = {{0}};
     strand_prio_acquire(&sem, NULL);
     return arg;
 }
 
-static void *make_without_permits(void *arg)
+MISUSE(make_without_permits, "strand_prio_init", "permits is 0")
 {
     strand_prio_semaphore sem;
     make_it_here(&sem, 0);
     return arg;
 }
 
-static ON_PURPOSE void *acquire_in_a_section(void *arg)
+MISUSE(acquire_in_a_section, "strand_prio_acquire", "it may block, inside a no-suspend section", "limit_misuse.c:")
 {
     strand_prio_semaphore sem;
     make_it_here(&sem, 1);
@@ -83,7 +77,7 @@ static ON_PURPOSE void *acquire_in_a_section(void *arg)
     return arg;
 }
 
-static ON_PURPOSE void *request_in_a_section(void *arg)
+MISUSE(request_in_a_section, "strand_limits_acquire", "it may block, inside a no-suspend section", "limit_misuse.c:")
 {
     STRAND_NO_SUSPEND;
     STRAND_WITHIN_LIMITS;
@@ -141,6 +135,16 @@ static NOINLINE void make_it_ask(int (*compare)(const void *, const void *, void
     __asm__ volatile("");
 }
 
+/* The hook may use the semaphore. */
+static void look_at_it(const strand_misuse *misuse, void *arg)
+{
+    if (strstr(misuse->made, "shelves"))
+        (void)strand_prio_waiting(&asking);
+    tell(misuse, arg);
+}
+
+#define MISUSE_OF_A_HOOK(name, ...) MISUSE_ON_TWO(name, __VA_ARGS__, "shelves", "was made in make_it_ask")
+
 /* The second of those that wait is compared with the first. */
 static void wait_in_order(void (*what)(void))
 {
@@ -190,7 +194,9 @@ static void release_or_prune(void (*what)(void), bool prunes)
         strand_prio_release(&asking);
 }
 
-static void *make_it_again_while_somebody_waits(void *arg)
+/* */
+MISUSE(make_it_again_while_somebody_waits, "strand_prio_init", "it is initialised again while 1 wait",
+       "was made in make_it_ask")
 {
     make_it_ask(NULL, NULL);
     STRAND_SCOPE(scope);
@@ -208,7 +214,7 @@ static void *wait_for_a_limit(void *limit)
     return NULL;
 }
 
-static void *make_a_limit_again_while_somebody_waits(void *arg)
+MISUSE(make_a_limit_again_while_somebody_waits, "strand_limit_init", "it is initialised again while 1 wait", "users")
 {
     strand_limit limit;
     strand_limit_init(&limit, 1, "users");
@@ -220,22 +226,68 @@ static void *make_a_limit_again_while_somebody_waits(void *arg)
     return arg;
 }
 
-#define HOOK_CASES(hook)                                                                                               \
-    hook(yield_in_compare, wait_in_order(give_way)) hook(use_in_compare, wait_in_order(use_the_semaphore))             \
-        hook(throw_in_compare, wait_in_order(throw_it_away)) hook(yield_in_priority, wait_by_priority(give_way))       \
-            hook(use_in_priority, wait_by_priority(use_the_semaphore))                                                 \
-                hook(throw_in_priority, wait_by_priority(throw_it_away))                                               \
-                    hook(use_in_a_select, select_by_priority(use_the_semaphore))                                       \
-                        hook(throw_in_a_release, release_or_prune(throw_it_away, false))                               \
-                            hook(yield_in_a_prune, release_or_prune(give_way, true))                                   \
-                                hook(use_in_a_prune, release_or_prune(use_the_semaphore, true))
-#define HOOK_FUNCTION(name, ...)                                                                                       \
-    static void *name(void *arg)                                                                                       \
-    {                                                                                                                  \
-        __VA_ARGS__;                                                                                                   \
-        return arg;                                                                                                    \
-    }
-HOOK_CASES(HOOK_FUNCTION)
+/* */
+MISUSE_OF_A_HOOK(yield_in_compare, "strand_yield", "it may block", "strand_prio_options.compare")
+{
+    wait_in_order(give_way);
+    return arg;
+}
+
+/* */
+MISUSE_OF_A_HOOK(use_in_compare, "strand_prio_waiting", "inside strand_prio_options.compare")
+{
+    wait_in_order(use_the_semaphore);
+    return arg;
+}
+
+/* */
+MISUSE_OF_A_HOOK(throw_in_compare, "strand_prio_options.compare", "has thrown 'no order'")
+{
+    wait_in_order(throw_it_away);
+    return arg;
+}
+
+MISUSE_OF_A_HOOK(yield_in_priority, "strand_yield", "it may block", "strand_prio_options.priority")
+{
+    wait_by_priority(give_way);
+    return arg;
+}
+
+MISUSE_OF_A_HOOK(use_in_priority, "strand_prio_waiting", "inside strand_prio_options.priority")
+{
+    wait_by_priority(use_the_semaphore);
+    return arg;
+}
+
+MISUSE_OF_A_HOOK(throw_in_priority, "strand_prio_options.priority", "has thrown 'no order'")
+{
+    wait_by_priority(throw_it_away);
+    return arg;
+}
+
+MISUSE_OF_A_HOOK(use_in_a_select, "strand_prio_waiting", "inside strand_prio_options.priority")
+{
+    select_by_priority(use_the_semaphore);
+    return arg;
+}
+
+MISUSE_OF_A_HOOK(throw_in_a_release, "strand_prio_options.priority", "has thrown 'no order'")
+{
+    release_or_prune(throw_it_away, false);
+    return arg;
+}
+
+MISUSE_OF_A_HOOK(yield_in_a_prune, "strand_yield", "it may block", "strand_prio_options.priority")
+{
+    release_or_prune(give_way, true);
+    return arg;
+}
+
+MISUSE_OF_A_HOOK(use_in_a_prune, "strand_prio_waiting", "inside strand_prio_options.priority")
+{
+    release_or_prune(use_the_semaphore, true);
+    return arg;
+}
 
 /* ---- what channels drop --------------------------------------------------------------------------------- */
 
@@ -259,13 +311,16 @@ static NOINLINE void leave_a_value(void (*drop)(void *))
     STRAND_IGNORE(strand_chan_send(chan, &value));
 }
 
-static void *yield_in_a_drop(void *arg)
+/* N-04 */
+MISUSE(yield_in_a_drop, "strand_yield", "it may block, inside strand_chan_attr.drop",
+       "the channel 'rest' was opened in leave_a_value")
 {
     leave_a_value(yield_with);
     return arg;
 }
 
-static void *throw_in_a_drop(void *arg)
+MISUSE(throw_in_a_drop, "strand_chan_attr.drop", "the function has thrown 'no drop'",
+       "the channel 'rest' was opened in leave_a_value")
 {
     leave_a_value(throw_with);
     return arg;
@@ -288,7 +343,7 @@ static NOINLINE void post_and_leave(void (*drop)(void *))
         pthread_join(thread, NULL);
 }
 
-static void *throw_in_a_drop_of_a_post(void *arg)
+MISUSE(throw_in_a_drop_of_a_post, "strand_chan_attr.drop", "the function has thrown 'no drop'", "posted")
 {
     post_and_leave(throw_with);
     for (;;)
@@ -307,8 +362,8 @@ static NOINLINE void *sleep_shielded(void *arg)
 
 static void *run_inside(void *arg)
 {
-    puts("somebody runs inside");
-    return arg;
+    (void)arg;
+    exit(1);
 }
 
 static NOINLINE ON_PURPOSE void leave_with_a_child(void)
@@ -317,7 +372,10 @@ static NOINLINE ON_PURPOSE void leave_with_a_child(void)
     strand_cancel(strand_spawn(inner, sleep_shielded, NULL), NULL);
 }
 
-static ON_PURPOSE void *leave_a_scope_in_a_section(void *arg)
+/* N-04 */
+MISUSE(leave_a_scope_in_a_section, "STRAND_SCOPE",
+       "leaving the scope of tests/programs/limit_misuse.c:", "inside a no-suspend section",
+       "the section was opened at tests/programs/limit_misuse.c:")
 {
     STRAND_SCOPE(outer);
     strand_spawn(outer, run_inside, NULL);
@@ -329,7 +387,9 @@ static ON_PURPOSE void *leave_a_scope_in_a_section(void *arg)
     return arg;
 }
 
-static ON_PURPOSE void *throw_out_of_a_scope_in_a_section(void *arg)
+MISUSE(throw_out_of_a_scope_in_a_section, "STRAND_SCOPE",
+       "leaving the scope of tests/programs/limit_misuse.c:", "inside a no-suspend section",
+       "the section was opened at tests/programs/limit_misuse.c:")
 {
     STRAND_NO_SUSPEND;
     STRAND_SCOPE(inner);
@@ -338,7 +398,8 @@ static ON_PURPOSE void *throw_out_of_a_scope_in_a_section(void *arg)
     return arg;
 }
 
-static void *leave_a_scope_with_a_mutex(void *arg)
+/* N-04 */
+MISUSE(leave_a_scope_with_a_mutex, "STRAND_SCOPE", "the lock was taken at ")
 {
     pthread_mutex_lock(&mutex);
     leave_with_a_child();
@@ -347,10 +408,10 @@ static void *leave_a_scope_with_a_mutex(void *arg)
 }
 
 /* Whether it has ended by then does not count. */
-static void *leave_a_scope_whose_child_has_ended_with_a_mutex(void *arg)
+MISUSE(leave_a_scope_whose_child_has_ended_with_a_mutex, "STRAND_SCOPE", "the lock was taken at ")
 {
     STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, run_inside, NULL);
+    strand child = strand_spawn(scope, sleep_shielded, NULL);
     strand_wait(child);
     strand_cancel(child, NULL);
     pthread_mutex_lock(&mutex);
@@ -361,7 +422,9 @@ static void *leave_a_scope_whose_child_has_ended_with_a_mutex(void *arg)
 
 STRAND_MONITOR(account, { int balance; });
 
-static ON_PURPOSE void *leave_a_scope_in_a_monitor(void *arg)
+MISUSE(leave_a_scope_in_a_monitor, "STRAND_SCOPE",
+       "leaving the scope of tests/programs/limit_misuse.c:", "inside a no-suspend section",
+       "the section was opened at tests/programs/limit_misuse.c:")
 {
     struct account account = {0};
     STRAND_MONITOR_ENTER(account, in, &account);
@@ -377,7 +440,8 @@ static ON_PURPOSE void sleep_inside(struct account *account)
     strand_sleep(1);
 }
 
-static void *block_in_a_monitor(void *arg)
+/* N-02 */
+MISUSE(block_in_a_monitor, "strand_sleep", "it may block, inside a no-suspend section", "limit_misuse.c:")
 {
     struct account account = {0};
     sleep_inside(&account);
@@ -390,7 +454,7 @@ static NOINLINE ON_PURPOSE int balance_of(struct account *account)
     return in->balance;
 }
 
-static ON_PURPOSE void *enter_a_monitor_twice(void *arg)
+MISUSE(enter_a_monitor_twice, "STRAND_MONITOR_ENTER", "already")
 {
     struct account account = {0};
     STRAND_MONITOR_ENTER(account, in, &account);
@@ -400,7 +464,9 @@ static ON_PURPOSE void *enter_a_monitor_twice(void *arg)
 
 /* ---- mutexes of the system's ------------------------------------------------------------------------- */
 
-static void *sleep_with_a_mutex(void *arg)
+/* N-04 */
+MISUSE(sleep_with_a_mutex, "strand_sleep",
+       "it may block, while the strand holds a pthread mutex or another lock of its thread", "limit_misuse.c:")
 {
     pthread_mutex_lock(&mutex);
     strand_sleep(1);
@@ -408,14 +474,16 @@ static void *sleep_with_a_mutex(void *arg)
     return arg;
 }
 
-static void *sleep_with_a_tried_mutex(void *arg)
+MISUSE(sleep_with_a_tried_mutex, "strand_yield",
+       "it may block, while the strand holds a pthread mutex or another lock of its thread", "limit_misuse.c:")
 {
     if (pthread_mutex_trylock(&mutex) == 0)
         strand_yield();
     return arg;
 }
 
-static void *sleep_with_a_mutex_of_a_clock(void *arg)
+MISUSE(sleep_with_a_mutex_of_a_clock, "strand_yield",
+       "it may block, while the strand holds a pthread mutex or another lock of its thread", "limit_misuse.c:")
 {
     const struct timespec past = {0, 0};
     if (pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &past) == 0)
@@ -423,7 +491,8 @@ static void *sleep_with_a_mutex_of_a_clock(void *arg)
     return arg;
 }
 
-static void *sleep_with_the_older_of_two(void *arg)
+MISUSE(sleep_with_the_older_of_two, "strand_yield",
+       "it may block, while the strand holds a pthread mutex or another lock of its thread", "limit_misuse.c:")
 {
     pthread_mutex_lock(&mutex);
     pthread_mutex_lock(&other);
@@ -432,7 +501,8 @@ static void *sleep_with_the_older_of_two(void *arg)
     return arg;
 }
 
-static void *sleep_with_the_newer_of_two(void *arg)
+MISUSE(sleep_with_the_newer_of_two, "strand_yield",
+       "it may block, while the strand holds a pthread mutex or another lock of its thread", "limit_misuse.c:")
 {
     pthread_mutex_lock(&mutex);
     pthread_mutex_lock(&other);
@@ -441,7 +511,8 @@ static void *sleep_with_the_newer_of_two(void *arg)
     return arg;
 }
 
-static void *lock_in_a_section_and_sleep_behind_it(void *arg)
+MISUSE(lock_in_a_section_and_sleep_behind_it, "strand_yield",
+       "it may block, while the strand holds a pthread mutex or another lock of its thread", "limit_misuse.c:")
 {
     {
         STRAND_NO_SUSPEND;
@@ -451,13 +522,14 @@ static void *lock_in_a_section_and_sleep_behind_it(void *arg)
     return arg;
 }
 
-static void *end_with_a_mutex(void *arg)
+/* N-04 */
+MISUSE(end_with_a_mutex, "strand_fn", "has ended")
 {
     pthread_mutex_lock(&mutex);
     return arg;
 }
 
-static void *let_a_child_end_with_a_mutex(void *arg)
+MISUSE(let_a_child_end_with_a_mutex, "strand_fn", "has ended")
 {
     STRAND_SCOPE(scope);
     strand_spawn(scope, end_with_a_mutex, arg);
@@ -465,107 +537,4 @@ static void *let_a_child_end_with_a_mutex(void *arg)
     return arg;
 }
 
-/* ---- NULL in the place of an object: the function, and a call of it ------------------------------------- */
-
-static strand_prio_semaphore *volatile no_sem;
-static strand_limit *volatile no_limit;
-static strand_held *volatile no_held;
-static struct account *volatile no_account;
-
-#define NULLS(null)                                                                                                    \
-    null(strand_prio_init,                                                                                             \
-         strand_prio_init(no_sem, &(strand_prio_options){.size = sizeof(strand_prio_options), .permits = 1}))          \
-        null(strand_prio_acquire, strand_prio_acquire(no_sem, NULL)) null(STRAND_PRIO_PERMIT,                          \
-                                                                          STRAND_PRIO_PERMIT(no_sem, NULL))            \
-            null(strand_prio_try_acquire, STRAND_IGNORE(strand_prio_try_acquire(no_sem, NULL))) null(                  \
-                strand_prio_release, strand_prio_release(no_sem)) null(strand_prio_reconsider,                         \
-                                                                       strand_prio_reconsider(no_sem))                 \
-                null(strand_on_prio_permit,                                                                            \
-                     strand_on_prio_permit(no_sem, NULL)) null(strand_prio_prune, strand_prio_prune(no_sem, 0, NULL))  \
-                    null(strand_prio_waiting, strand_prio_waiting(no_sem)) null(strand_prio_in_flight,                 \
-                                                                                strand_prio_in_flight(no_sem))         \
-                        null(strand_limit_init, strand_limit_init(no_limit, 1, NULL)) null(                            \
-                            strand_limit_acquire, strand_limit_acquire(no_limit)) null(STRAND_LIMIT_PERMIT,            \
-                                                                                       STRAND_LIMIT_PERMIT(no_limit))  \
-                            null(strand_limit_try_acquire, STRAND_IGNORE(strand_limit_try_acquire(no_limit)))          \
-                                null(strand_limit_release, strand_limit_release(no_limit))                             \
-                                    null(strand_on_limit, strand_on_limit(no_limit))                                   \
-                                        null(strand_limit_in_flight, strand_limit_in_flight(no_limit))                 \
-                                            null(STRAND_LIMIT, STRAND_LIMIT(no_limit))                                 \
-                                                null(strand_limits_acquire, strand_limits_acquire(no_held))            \
-                                                    null(strand_limits_try_acquire,                                    \
-                                                         STRAND_IGNORE(strand_limits_try_acquire(no_held)))            \
-                                                        null(strand_limits_release, strand_limits_release(no_held))    \
-                                                            null(STRAND_MONITOR_ENTER,                                 \
-                                                                 STRAND_MONITOR_ENTER(account, in, no_account);        \
-                                                                 in->balance++)
-#define NULL_FUNCTION(name, ...)                                                                                       \
-    static ON_PURPOSE void *null_for_##name(void *arg)                                                                 \
-    {                                                                                                                  \
-        __VA_ARGS__;                                                                                                   \
-        return arg;                                                                                                    \
-    }
-NULLS(NULL_FUNCTION)
-
-static const struct {
-    const char *name;
-    strand_fn *fn;
-} cases[] = {
-#define NULL_CASE(name, ...) {"null for " #name, null_for_##name},
-    NULLS(NULL_CASE)
-#define CASE(name)                                                                                                     \
-    {                                                                                                                  \
-#name, name                                                                                                    \
-    }
-        CASE(release_too_much),
-    CASE(release_a_limit_too_much),
-    CASE(use_a_copy),
-    CASE(use_zeros),
-    CASE(make_without_permits),
-    CASE(acquire_in_a_section),
-    CASE(request_in_a_section),
-    CASE(make_it_again_while_somebody_waits),
-    CASE(make_a_limit_again_while_somebody_waits),
-#define HOOK_CASE(name, ...) CASE(name),
-    HOOK_CASES(HOOK_CASE) CASE(yield_in_a_drop),
-    CASE(throw_in_a_drop),
-    CASE(throw_in_a_drop_of_a_post),
-    CASE(leave_a_scope_in_a_section),
-    CASE(throw_out_of_a_scope_in_a_section),
-    CASE(leave_a_scope_in_a_monitor),
-    CASE(leave_a_scope_with_a_mutex),
-    CASE(leave_a_scope_whose_child_has_ended_with_a_mutex),
-    CASE(block_in_a_monitor),
-    CASE(enter_a_monitor_twice),
-    CASE(sleep_with_a_mutex),
-    CASE(sleep_with_a_tried_mutex),
-    CASE(sleep_with_a_mutex_of_a_clock),
-    CASE(sleep_with_the_older_of_two),
-    CASE(sleep_with_the_newer_of_two),
-    CASE(lock_in_a_section_and_sleep_behind_it),
-    CASE(end_with_a_mutex),
-    CASE(let_a_child_end_with_a_mutex),
-};
-
-/* Who is told may look at the semaphore. */
-static void look_at_it(const strand_misuse *misuse, void *arg)
-{
-    (void)arg;
-    if (strstr(misuse->made, "shelves"))
-        printf("%zu wait\n", strand_prio_waiting(&asking));
-    fflush(stdout);
-}
-
 /* NAME, or "2 NAME": on two threads. */
-int main(int argc, char **argv)
-{
-    strand_options options = {.size = sizeof options, .threads = 1, .on_misuse = look_at_it};
-    const char *name = argc > 1 ? argv[1] : "";
-    if (strncmp(name, "2 ", 2) == 0)
-        options.threads = 2, name += 2;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (strcmp(name, cases[i].name) == 0)
-            strand_run(&options, cases[i].fn, NULL);
-    puts("still alive");
-    return 0;
-}

@@ -1,19 +1,16 @@
 /*
- * Mistakes of docs/misuse.md that no other program here plants, one per argument. The report goes to standard error.
- * A sanitizer may have threads of its own, so that a deadlock is one has to be said.
+ * Mistakes of docs/misuse.md that no other program here plants. A sanitizer may have threads of its own, so that a
+ * deadlock is one has to be said.
  */
-#include "strand.h"
+#define CASE_OPTIONS .threads = 1, .out_of_work = STRAND_OUT_OF_WORK_THROW
+#include "cases.h"
+
 #include "strand/chan.h"
-#include "strand/pool.h"
 #include "strand/sync.h"
 
 #include "strand/check.h"
 
 #include <setjmp.h>
-#include <stdio.h>
-#include <string.h>
-
-#define NOINLINE __attribute__((noinline))
 
 static void *return_arg(void *arg)
 {
@@ -28,7 +25,7 @@ static void *sleep_forever(void *arg)
 
 /* ---- scopes ------------------------------------------------------------------------------------ */
 
-static void *forget_to_join(void *arg)
+MISTAKE(forget_to_join)
 {
     STRAND_SCOPE(scope);
     strand_spawn(scope, return_arg, arg);
@@ -44,7 +41,7 @@ static NOINLINE void spawn_with_a_variable_of_its_own(strand_scope scope)
     strand_join(child); /* an exception may leave the function before */
 }
 
-static void *pass_a_variable_of_a_called_function(void *arg)
+MISTAKE(pass_a_variable_of_a_called_function)
 {
     STRAND_SCOPE(scope);
     spawn_with_a_variable_of_its_own(scope);
@@ -58,14 +55,14 @@ static NOINLINE void spawn_named_with_a_variable_of_its_own(strand_scope scope)
     strand_scope_join(scope);
 }
 
-static void *pass_a_variable_of_a_called_function_with_attributes(void *arg)
+MISTAKE(pass_a_variable_of_a_called_function_with_attributes)
 {
     STRAND_SCOPE(scope);
     spawn_named_with_a_variable_of_its_own(scope);
     return arg;
 }
 
-static void *pass_an_array_of_a_length_that_is_computed(void *arg)
+MISTAKE(pass_an_array_of_a_length_that_is_computed)
 {
     STRAND_SCOPE(scope);
     volatile int count = 8;
@@ -83,7 +80,7 @@ static NOINLINE uintptr_t leave_an_address(void)
     return (uintptr_t)&here + (uintptr_t)here - 1;
 }
 
-static void *pass_a_variable_that_is_gone(void *arg)
+MISTAKE(pass_a_variable_that_is_gone)
 {
     STRAND_SCOPE(scope);
     strand_spawn(scope, return_arg, (void *)leave_an_address());
@@ -99,7 +96,7 @@ static void *spawn_into_the_scope_of_the_parent(void *arg)
     return NULL;
 }
 
-static void *pass_a_variable_into_the_scope_of_another(void *arg)
+MISTAKE(pass_a_variable_into_the_scope_of_another)
 {
     STRAND_SCOPE_OPEN(scope);
     /* A stack of another size is the strand's own, whatever the options: an argument in a shared stack breaks another
@@ -144,21 +141,22 @@ static NOINLINE void jump_out_of_try(void)
     STRAND_END
 }
 
-static void *jump_over_a_scope(void *arg)
+MISTAKE(jump_over_a_scope)
 {
     if (setjmp(out) == 0)
         jump_out_of_scope();
     return arg;
 }
 
-static void *jump_over_a_shield(void *arg)
+MISUSE(jump_over_a_shield, "longjmp",
+       "strand 'root' #2 has jumped out of a try block or a shield, whose clean-up has not run")
 {
     if (setjmp(out) == 0)
         jump_out_of_shield();
     return arg;
 }
 
-static void *jump_over_a_try_block(void *arg)
+MISTAKE(jump_over_a_try_block)
 {
     if (setjmp(out) == 0)
         jump_out_of_try();
@@ -166,14 +164,15 @@ static void *jump_over_a_try_block(void *arg)
 }
 
 /* The deadline that was jumped over interrupts the strand: the exception has nowhere to go. */
-static void *be_interrupted_by_a_skipped_deadline(void *arg)
+MISTAKE(be_interrupted_by_a_skipped_deadline)
 {
     if (setjmp(out) == 0)
         jump_out_of_deadline();
     return sleep_forever(arg);
 }
 
-static void *leave_a_scope_outside_of_the_skipped_one(void *arg)
+MISUSE(leave_a_scope_outside_of_the_skipped_one, "longjmp",
+       "strand 'root' #2 has jumped out of a scope or a deadline block, whose clean-up has not run")
 {
     STRAND_SCOPE(scope);
     if (setjmp(out) == 0)
@@ -181,7 +180,8 @@ static void *leave_a_scope_outside_of_the_skipped_one(void *arg)
     return arg;
 }
 
-static void *leave_a_try_block_outside_of_the_skipped_one(void *arg)
+MISUSE(leave_a_try_block_outside_of_the_skipped_one, "longjmp",
+       "strand 'root' #2 has jumped out of a try block or a shield, whose clean-up has not run")
 {
     STRAND_TRY {
         if (setjmp(out) == 0)
@@ -194,7 +194,8 @@ static void *leave_a_try_block_outside_of_the_skipped_one(void *arg)
     return arg;
 }
 
-static void *throw_past_a_skipped_scope(void *arg)
+MISUSE(throw_past_a_skipped_scope, "longjmp",
+       "strand 'root' #2 has jumped out of a scope or a deadline block, whose clean-up has not run")
 {
     STRAND_TRY {
         if (setjmp(out) == 0)
@@ -208,7 +209,8 @@ static void *throw_past_a_skipped_scope(void *arg)
     return arg;
 }
 
-static void *jump_on_a_shared_stack(void *arg)
+MISUSE(jump_on_a_shared_stack, "longjmp",
+       "strand 'strand' #5 has jumped out of a try block or a shield, whose clean-up has not run")
 {
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
@@ -231,7 +233,7 @@ static void *catch_all_for_a_while(void *arg)
     return arg;
 }
 
-static void *swallow_an_interruption(void *arg)
+MISTAKE(swallow_an_interruption)
 {
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, catch_all_for_a_while, arg);
@@ -244,7 +246,7 @@ static void *swallow_an_interruption(void *arg)
 
 static pthread_mutex_t plain = PTHREAD_MUTEX_INITIALIZER;
 
-static void *sleep_with_a_pthread_mutex(void *arg)
+MISTAKE(sleep_with_a_pthread_mutex)
 {
     pthread_mutex_lock(&plain);
     strand_sleep(STRAND_MS);
@@ -252,7 +254,7 @@ static void *sleep_with_a_pthread_mutex(void *arg)
     return arg;
 }
 
-static void *sleep_with_a_read_write_lock_of_pthreads(void *arg)
+MISTAKE(sleep_with_a_read_write_lock_of_pthreads)
 {
     static pthread_rwlock_t lock = PTHREAD_RWLOCK_INITIALIZER;
     pthread_rwlock_rdlock(&lock);
@@ -266,14 +268,14 @@ static void sleep_once(void)
     strand_sleep(STRAND_MS);
 }
 
-static void *sleep_in_pthread_once(void *arg)
+MISTAKE(sleep_in_pthread_once)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, sleep_once);
     return arg;
 }
 
-static void *end_with_a_pthread_mutex(void *arg)
+MISTAKE(end_with_a_pthread_mutex)
 {
     pthread_mutex_lock(&plain);
     return arg;
@@ -281,7 +283,7 @@ static void *end_with_a_pthread_mutex(void *arg)
 
 /* ---- deadlocks ------------------------------------------------------------------------------------ */
 
-static void *receive_from_nobody(void *arg)
+MISTAKE(receive_from_nobody)
 {
     STRAND_SCOPE(scope);
     strand_chan chan = strand_chan_open(scope, sizeof(int), 1, NULL);
@@ -306,7 +308,7 @@ static void *lock_one_then_the_other(void *arg)
     return NULL;
 }
 
-static void *lock_crosswise(void *arg)
+MISTAKE(lock_crosswise)
 {
     STRAND_SCOPE(scope);
     strand one = strand_spawn(scope, lock_one_then_the_other, &first);
@@ -323,7 +325,7 @@ static void *lock_crosswise(void *arg)
 static const strand_kind thrown = STRAND_KIND("NO_SUCH_USER", &STRAND_ERROR),
                          caught = STRAND_KIND("NO_SUCH_USER", &STRAND_ERROR);
 
-static void *catch_a_kind_of_the_same_name(void *arg)
+MISTAKE(catch_a_kind_of_the_same_name)
 {
     STRAND_TRY {
         strand_throw(&thrown, "there is no user '%s'", "ada");
@@ -333,41 +335,4 @@ static void *catch_a_kind_of_the_same_name(void *arg)
     }
     STRAND_END
     return arg;
-}
-
-static const struct {
-    const char *name;
-    strand_fn *root;
-} cases[] = {
-    {"forget_to_join", forget_to_join},
-    {"pass_a_variable_of_a_called_function", pass_a_variable_of_a_called_function},
-    {"pass_a_variable_of_a_called_function_with_attributes", pass_a_variable_of_a_called_function_with_attributes},
-    {"pass_an_array_of_a_length_that_is_computed", pass_an_array_of_a_length_that_is_computed},
-    {"pass_a_variable_that_is_gone", pass_a_variable_that_is_gone},
-    {"pass_a_variable_into_the_scope_of_another", pass_a_variable_into_the_scope_of_another},
-    {"jump_over_a_scope", jump_over_a_scope},
-    {"jump_over_a_shield", jump_over_a_shield},
-    {"jump_over_a_try_block", jump_over_a_try_block},
-    {"be_interrupted_by_a_skipped_deadline", be_interrupted_by_a_skipped_deadline},
-    {"leave_a_scope_outside_of_the_skipped_one", leave_a_scope_outside_of_the_skipped_one},
-    {"leave_a_try_block_outside_of_the_skipped_one", leave_a_try_block_outside_of_the_skipped_one},
-    {"throw_past_a_skipped_scope", throw_past_a_skipped_scope},
-    {"jump_on_a_shared_stack", jump_on_a_shared_stack},
-    {"swallow_an_interruption", swallow_an_interruption},
-    {"sleep_with_a_pthread_mutex", sleep_with_a_pthread_mutex},
-    {"sleep_with_a_read_write_lock_of_pthreads", sleep_with_a_read_write_lock_of_pthreads},
-    {"sleep_in_pthread_once", sleep_in_pthread_once},
-    {"end_with_a_pthread_mutex", end_with_a_pthread_mutex},
-    {"receive_from_nobody", receive_from_nobody},
-    {"lock_crosswise", lock_crosswise},
-    {"catch_a_kind_of_the_same_name", catch_a_kind_of_the_same_name},
-};
-
-int main(int argc, char **argv)
-{
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (argc > 1 && strcmp(argv[1], cases[i].name) == 0)
-            strand_run(STRAND_OPTIONS(.threads = 1, .out_of_work = STRAND_OUT_OF_WORK_THROW), cases[i].root, NULL);
-    puts("still alive");
-    return 0;
 }

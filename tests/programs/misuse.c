@@ -1,27 +1,17 @@
 /*
- * One misuse per argument. The hook writes what it is told to standard output; the report of the library goes to
- * standard error; then the program has to end by abort().
+ * Misuse of strands, scopes, channels, selects and signals.
  */
-#include "strand.h"
+#define CASE_OPTIONS .threads = 1
+#include "cases.h"
+
 #include "strand/chan.h"
 #include "strand/debug.h"
 #include "strand/io.h"
-#include "strand/pool.h"
 #include "strand/select.h"
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#define NOINLINE __attribute__((noinline))
-/* What the compiler can see to be misuse is meant to be. */
-#if defined(__clang__)
-#define ON_PURPOSE __attribute__((no_thread_safety_analysis))
-#else
-#define ON_PURPOSE
-#endif
 #define FOREVER (3600 * STRAND_S)
 
 static void *return_arg(void *arg)
@@ -44,7 +34,8 @@ static NOINLINE strand spawn_it_here(strand_scope scope, strand_fn *fn, void *ar
 
 /* ---- handles -------------------------------------------------------------------------------- */
 
-static void *join_twice(void *arg)
+/* contract 4.5, 4.67 */
+MISUSE(join_twice, "strand_join", "the strand is gone", "had been spawned in spawn_it_here+")
 {
     STRAND_SCOPE(scope);
     strand child = spawn_it_here(scope, return_arg, arg);
@@ -52,20 +43,22 @@ static void *join_twice(void *arg)
     return strand_join(child);
 }
 
-static void *join_nobody(void *arg)
+/* contract 4.5 */
+MISUSE(join_nobody, "strand_join",
+       "there is no strand behind {0}: the handle was never set to what strand_spawn returns")
 {
     strand_join((strand){0});
     return arg;
 }
 
-/* Of numbers that no strand has had. */
-static void *join_an_invented_strand(void *arg)
+MISUSE(join_an_invented_strand, "strand_join", "the strand is gone")
 {
     strand_join((strand){{0x1000, 7}});
     return arg;
 }
 
-static void *wait_for_nobody(void *arg)
+MISUSE(wait_for_nobody, "strand_wait",
+       "there is no strand behind {0}: the handle was never set to what strand_spawn returns")
 {
     strand_wait((strand){0});
     return arg;
@@ -80,7 +73,7 @@ static NOINLINE void open_and_leave_a_scope(void)
 }
 
 /* What is no pool of this run: one of another run, or nothing at all. */
-static void *spawn_into_a_foreign_pool(void *arg)
+MISUSE(spawn_into_a_foreign_pool, "strand_spawn_with", "not a pool's")
 {
     static char elsewhere[64];
     STRAND_SCOPE(scope);
@@ -89,27 +82,29 @@ static void *spawn_into_a_foreign_pool(void *arg)
     return arg;
 }
 
-static void *cancel_a_stale_scope(void *arg)
+MISUSE(cancel_a_stale_scope, "strand_scope_cancel", "the scope has been left, or was never entered")
 {
     open_and_leave_a_scope();
     strand_scope_cancel(stale, NULL);
     return arg;
 }
 
-static void *cancel_an_invented_scope(void *arg)
+MISUSE(cancel_an_invented_scope, "strand_scope_cancel", "the scope has been left, or was never entered")
 {
     strand_scope_cancel((strand_scope){{0x1000, 6}}, NULL);
     return arg;
 }
 
-static void *spawn_into_a_stale_scope(void *arg)
+/* contract 4.3, 4.67 */
+MISUSE(spawn_into_a_stale_scope, "strand_spawn", "the scope has been left, or was never entered")
 {
     open_and_leave_a_scope();
     strand_spawn(stale, return_arg, arg);
     return arg;
 }
 
-static void *join_a_stale_scope(void *arg)
+/* contract 4.3 */
+MISUSE(join_a_stale_scope, "strand_scope_join", "the scope has been left, or was never entered")
 {
     open_and_leave_a_scope();
     strand_scope_join(stale);
@@ -126,7 +121,7 @@ static void *remember_a_strand(void *arg)
     return arg;
 }
 
-static void *join_a_strand_of_an_ended_run(void *arg)
+static void *join_it(void *arg)
 {
     return strand_join(*(strand *)arg);
 }
@@ -134,7 +129,7 @@ static void *join_a_strand_of_an_ended_run(void *arg)
 /* A run within a run: its strands are others, and on other threads. */
 static void *in_another_run(strand_fn *fn, void *arg)
 {
-    strand_options options = {.size = sizeof options, .threads = 1, .own_threads = true};
+    strand_options options = {.size = sizeof options, .threads = 1, .own_threads = true, .on_misuse = tell};
     return strand_run(&options, fn, arg);
 }
 
@@ -156,21 +151,21 @@ static void *spawn_there(void *scope)
     return NULL;
 }
 
-static void *cancel_a_strand_of_another_run(void *arg)
+MISUSE(cancel_a_strand_of_another_run, "strand_cancel", "another run")
 {
     STRAND_SCOPE(scope);
     strand target = strand_spawn(scope, sleep_forever, arg);
     return in_another_run(cancel_it, &target);
 }
 
-static void *wait_for_a_strand_of_another_run(void *arg)
+MISUSE(wait_for_a_strand_of_another_run, "strand_wait", "another run")
 {
     STRAND_SCOPE(scope);
     strand target = strand_spawn(scope, sleep_forever, arg);
     return in_another_run(wait_for_it, &target);
 }
 
-static void *spawn_into_a_scope_of_another_run(void *arg)
+MISUSE(spawn_into_a_scope_of_another_run, "strand_spawn", "another run")
 {
     STRAND_SCOPE_OPEN(scope);
     (void)arg;
@@ -187,25 +182,25 @@ static strand_chan gone_channel(void)
     return strand_chan_open(scope, sizeof value, 1, NULL);
 }
 
-static void *send_to_no_channel(void *arg)
+MISUSE(send_to_no_channel, "strand_chan_send", "there is no channel behind {0}: strand_chan_open makes one")
 {
     STRAND_IGNORE(strand_chan_send((strand_chan){{0, 0}}, &value));
     return arg;
 }
 
-static void *send_to_a_channel_that_is_gone(void *arg)
+MISUSE(send_to_a_channel_that_is_gone, "strand_chan_send", "the channel is gone")
 {
     STRAND_IGNORE(strand_chan_send(gone_channel(), &value));
     return arg;
 }
 
-static void *receive_from_a_channel_that_is_gone(void *arg)
+MISUSE(receive_from_a_channel_that_is_gone, "strand_chan_receive", "the channel is gone")
 {
     STRAND_IGNORE(strand_chan_receive(gone_channel(), &value));
     return arg;
 }
 
-static void *try_a_channel_that_is_gone(void *arg)
+MISUSE(try_a_channel_that_is_gone, "strand_chan_try_send", "the channel is gone")
 {
     strand_chan gone = gone_channel();
     STRAND_SCOPE(scope);
@@ -214,36 +209,22 @@ static void *try_a_channel_that_is_gone(void *arg)
     return arg;
 }
 
-static void *close_a_channel_that_is_gone(void *arg)
+MISUSE(close_a_channel_that_is_gone, "strand_chan_close", "the channel is gone")
 {
     strand_chan_close(gone_channel());
     return arg;
 }
 
-static void *measure_a_channel_that_is_gone(void *arg)
+MISUSE(measure_a_channel_that_is_gone, "strand_chan_length", "the channel is gone")
 {
     strand_chan_length(gone_channel());
     return arg;
 }
 
-static void *select_on_a_channel_that_is_gone(void *arg)
+MISUSE(select_on_a_channel_that_is_gone, "strand_select", "the channel is gone")
 {
     strand_case c = strand_on_receive(gone_channel(), &value);
     strand_select(&c, 1, 0);
-    return arg;
-}
-
-static void *send_nothing(void *arg)
-{
-    STRAND_SCOPE(scope);
-    STRAND_IGNORE(strand_chan_send(strand_chan_open(scope, sizeof value, 1, NULL), NULL));
-    return arg;
-}
-
-static void *receive_into_nothing(void *arg)
-{
-    STRAND_SCOPE(scope);
-    STRAND_IGNORE(strand_chan_receive(strand_chan_open(scope, sizeof value, 1, NULL), NULL));
     return arg;
 }
 
@@ -253,7 +234,7 @@ static void *send_there(void *chan)
     return NULL;
 }
 
-static void *send_to_a_channel_of_another_run(void *arg)
+MISUSE(send_to_a_channel_of_another_run, "strand_chan_send", "the channel belongs to another run")
 {
     STRAND_SCOPE(scope);
     strand_chan chan = strand_chan_open(scope, sizeof value, 1, NULL);
@@ -267,46 +248,43 @@ static void *open_it_there(void *scope)
     return NULL;
 }
 
-static void *make_a_channel_in_a_scope_of_another_strand(void *arg)
+MISUSE(make_a_channel_in_a_scope_of_another_strand, "strand_chan_open",
+       "only the strand that opened a scope may do that")
 {
     STRAND_SCOPE(scope);
     strand_join(strand_spawn(scope, open_it_there, &scope));
     return arg;
 }
 
-static void *make_a_channel_with_attributes_of_no_size(void *arg)
+MISUSE(make_a_channel_with_attributes_of_no_size, "strand_chan_open",
+       "strand_chan_attr.size is 0, not sizeof(strand_chan_attr)")
 {
     STRAND_SCOPE(scope);
     strand_chan_open(scope, 1, 1, &(strand_chan_attr){.name = "sizeless"});
     return arg;
 }
 
-static void *select_on_its_own_end(void *arg)
+MISUSE(select_on_its_own_end, "strand_select", "a strand can't wait for its own end")
 {
     strand_case c = strand_on_end(strand_self());
     strand_select(&c, 1, 0);
     return arg;
 }
 
-static void *select_on_the_end_of_nobody(void *arg)
+MISUSE(select_on_the_end_of_nobody, "strand_on_end",
+       "there is no strand behind {0}: the handle was never set to what strand_spawn returns")
 {
     strand_on_end((strand){{0, 0}});
     return arg;
 }
 
-static void *select_with_unknown_flags(void *arg)
+MISUSE(select_with_unknown_flags, "strand_select", "0x4")
 {
     strand_select(NULL, 0, 4);
     return arg;
 }
 
-static void *select_of_nothing(void *arg)
-{
-    strand_select(NULL, 3, 0);
-    return arg;
-}
-
-static ON_PURPOSE void *receive_in_no_suspend(void *arg)
+MISUSE(receive_in_no_suspend, "strand_chan_receive", "it may block, inside a no-suspend section")
 {
     STRAND_SCOPE(scope);
     strand_chan chan = strand_chan_open(scope, sizeof value, 1, NULL);
@@ -316,7 +294,7 @@ static ON_PURPOSE void *receive_in_no_suspend(void *arg)
     return arg;
 }
 
-static ON_PURPOSE void *select_in_no_suspend(void *arg)
+MISUSE(select_in_no_suspend, "strand_select", "it may block, inside a no-suspend section")
 {
     strand_case c = strand_on_time(strand_now());
     STRAND_NO_SUSPEND;
@@ -324,19 +302,19 @@ static ON_PURPOSE void *select_in_no_suspend(void *arg)
     return arg;
 }
 
-static void *tick_without_a_period(void *arg)
+MISUSE(tick_without_a_period, "strand_ticker_every", "the period is 0 ns, not 1 or more")
 {
     strand_ticker_every(0);
     return arg;
 }
 
-static void *tick_with_no_ticker(void *arg)
+MISUSE(tick_with_no_ticker, "strand_wait_tick", "there is no ticker")
 {
     strand_wait_tick(&(strand_ticker){0});
     return arg;
 }
 
-static void *select_on_no_ticker(void *arg)
+MISUSE(select_on_no_ticker, "strand_on_tick", "there is no ticker")
 {
     strand_on_tick(&(strand_ticker){0});
     return arg;
@@ -350,7 +328,9 @@ static void *spawn_into(void *scope)
     return NULL;
 }
 
-static void *spawn_into_a_foreign_scope(void *arg)
+/* contract 4.2, 4.67 */
+MISUSE(spawn_into_a_foreign_scope, "strand_spawn", "only the strand that opened a scope may do that",
+       "the scope was opened at tests/programs/misuse.c:")
 {
     STRAND_SCOPE(mine);
     strand_join(strand_spawn(mine, spawn_into, &mine));
@@ -363,7 +343,9 @@ static void *cancel_scope(void *scope)
     return NULL;
 }
 
-static void *cancel_a_foreign_scope(void *arg)
+/* contract 4.67 */
+MISUSE(cancel_a_foreign_scope, "strand_scope_cancel", "only the owner may cancel a scope that is not open",
+       "the scope was opened at tests/programs/misuse.c:")
 {
     STRAND_SCOPE(mine);
     strand_join(strand_spawn(mine, cancel_scope, &mine));
@@ -375,7 +357,8 @@ static void *join_other(void *other)
     return strand_join(*(strand *)other);
 }
 
-static void *join_a_strand_of_another_owner(void *arg)
+/* contract 4.5 */
+MISUSE(join_a_strand_of_another_owner, "strand_join", "spawn_it_here")
 {
     STRAND_SCOPE(scope);
     strand child = spawn_it_here(scope, return_arg, arg);
@@ -395,7 +378,8 @@ static void *open_a_scope_below(void *arg)
     return arg;
 }
 
-static void *hand_off_below_itself(void *arg)
+/* contract 4.55 */
+MISUSE(hand_off_below_itself, "strand_hand_off", "spawn_it_here")
 {
     STRAND_SCOPE(scope);
     strand child = spawn_it_here(scope, open_a_scope_below, arg);
@@ -405,7 +389,7 @@ static void *hand_off_below_itself(void *arg)
     return arg;
 }
 
-static void *join_after_hand_off(void *arg)
+MISUSE(join_after_hand_off, "strand_join", "spawn_it_here")
 {
     STRAND_SCOPE(scope);
     strand child = spawn_it_here(scope, sleep_forever, arg);
@@ -423,7 +407,8 @@ static void *hand_off_other(void *other)
     return NULL;
 }
 
-static void *hand_off_a_strand_of_another_owner(void *arg)
+/* contract 4.55 */
+MISUSE(hand_off_a_strand_of_another_owner, "strand_hand_off", "spawn_it_here")
 {
     STRAND_SCOPE(scope);
     strand child = spawn_it_here(scope, sleep_forever, arg);
@@ -449,16 +434,17 @@ static void *open_a_scope_of_the_pair(void *which)
 
 static int zero_and_one[] = {0, 1};
 
-static void *hand_off_in_a_circle(void *arg)
+/* contract 4.55 */
+MISUSE(hand_off_in_a_circle, "strand_hand_off", "a strand can't be anchored to a scope of its own",
+       "was spawned in spawn_it_here+")
 {
     STRAND_SCOPE(scope);
     for (int i = 0; i < 2; i++)
         pair.child[i] = spawn_it_here(scope, open_a_scope_of_the_pair, &zero_and_one[i]);
     while (pair.open < 2)
         strand_yield();
-    if (strand_hand_off(pair.child[0], pair.scope[1]) == 0)
-        puts("the first was handed off");
-    fflush(stdout);
+    if (strand_hand_off(pair.child[0], pair.scope[1]) != 0)
+        exit(1);
     STRAND_IGNORE(strand_hand_off(pair.child[1], pair.scope[0]));
     return arg;
 }
@@ -483,7 +469,7 @@ static void *hand_off_to_the_other(void *which)
     return which;
 }
 
-static void *hand_off_in_a_circle_at_once(void *arg)
+MISUSE_ON_TWO(hand_off_in_a_circle_at_once, "strand_hand_off", "spawn_it_here")
 {
     STRAND_SCOPE(scope);
     for (int i = 0; i < 2; i++)
@@ -501,19 +487,19 @@ static NOINLINE void block_in_the_section(void)
 }
 
 /* By a child on a stack of its own, by one of a shared fibre, and by the root. */
-static void *exit_thread(void *arg)
+MISUSE_NO_TSAN(exit_thread, "pthread_exit", "return from its function or throw", "at exit_thread")
 {
     pthread_exit(arg);
 }
 
-static void *exit_thread_in_a_child(void *arg)
+MISUSE_NO_TSAN(exit_thread_in_a_child, "pthread_exit", "return from its function or throw", "at exit_thread")
 {
     STRAND_SCOPE(scope);
     strand_join(strand_spawn(scope, exit_thread, arg));
     return arg;
 }
 
-static void *exit_thread_on_a_shared_stack(void *arg)
+MISUSE_NO_TSAN(exit_thread_on_a_shared_stack, "pthread_exit", "return from its function or throw", "at exit_thread")
 {
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
@@ -521,21 +507,24 @@ static void *exit_thread_on_a_shared_stack(void *arg)
     return arg;
 }
 
-static NOINLINE void *block_in_no_suspend(void *arg)
+/* N-02, N-04, contract 4.68, 5.8 */
+MISUSE(block_in_no_suspend, "strand_sleep", "block_in_the_section", "misuse.c:")
 {
     STRAND_NO_SUSPEND;
     block_in_the_section();
     return arg;
 }
 
-static ON_PURPOSE void *yield_in_no_suspend(void *arg)
+/* N-04 */
+MISUSE(yield_in_no_suspend, "strand_yield", "it may block, inside a no-suspend section")
 {
     STRAND_NO_SUSPEND;
     strand_yield();
     return arg;
 }
 
-static ON_PURPOSE void *join_in_no_suspend(void *arg)
+/* N-04, contract 5.8 */
+MISUSE(join_in_no_suspend, "strand_join", "it may block, inside a no-suspend section")
 {
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, return_arg, arg);
@@ -543,7 +532,8 @@ static ON_PURPOSE void *join_in_no_suspend(void *arg)
     return strand_join(child);
 }
 
-static ON_PURPOSE void *block_after_an_inner_section(void *arg)
+/* N-04 */
+MISUSE(block_after_an_inner_section, "strand_yield", "it may block, inside a no-suspend section")
 {
     STRAND_NO_SUSPEND;
     {
@@ -553,13 +543,14 @@ static ON_PURPOSE void *block_after_an_inner_section(void *arg)
     return arg;
 }
 
-static void *wait_for_itself(void *arg)
+MISUSE(wait_for_itself, "strand_wait", "is the root strand")
 {
     strand_wait(strand_self());
     return arg;
 }
 
-static void *run_inside_a_strand(void *arg)
+/* contract 4.68 */
+MISUSE(run_inside_a_strand, "strand_run", "own_threads")
 {
     return strand_run(NULL, return_arg, arg);
 }
@@ -579,20 +570,20 @@ static NOINLINE void *yields_when_offloaded(void *arg)
     return arg;
 }
 
-static void *yield_in_an_offloaded_function(void *arg)
+MISUSE_BY_THREAD(yield_in_an_offloaded_function, "strand_yield", "it was called from a plain thread, not from a strand")
 {
     return strand_offload(yields_when_offloaded, arg);
 }
 
 /* ---- throwing ------------------------------------------------------------------------------- */
 
-static void *throw_interrupted_by_hand(void *arg)
+MISUSE(throw_interrupted_by_hand, "strand_throw", "the kind 'interrupted' is thrown by sources of interruption only")
 {
     (void)arg;
     strand_throw(&STRAND_INTERRUPTED, "by hand");
 }
 
-static void *throw_below_interrupted_by_hand(void *arg)
+MISUSE(throw_below_interrupted_by_hand, "strand_throw", "the kind 'mine' is thrown by sources of interruption only")
 {
     static const strand_kind MINE = STRAND_KIND("mine", &STRAND_INTERRUPTED);
     (void)arg;
@@ -601,7 +592,7 @@ static void *throw_below_interrupted_by_hand(void *arg)
 
 /* ---- policies, sizes ------------------------------------------------------------------------ */
 
-static void *take_the_first_of_no_children(void *arg)
+MISUSE(take_the_first_of_no_children, "strand_scope_join_first", "the scope has no children")
 {
     STRAND_SCOPE_WITH(scope, STRAND_FIRST_WINS);
     strand_scope_join_first(scope, NULL);
@@ -609,28 +600,28 @@ static void *take_the_first_of_no_children(void *arg)
 }
 
 /* Questions that only the scopes of a policy answer. */
-static void *fetch_a_failure_without_a_policy(void *arg)
+MISUSE(fetch_a_failure_without_a_policy, "strand_scope_failure", "misuse.c", "STRAND_COLLECT")
 {
     STRAND_SCOPE(scope);
     strand_scope_failure(scope, NULL);
     return arg;
 }
 
-static void *take_the_next_without_a_policy(void *arg)
+MISUSE(take_the_next_without_a_policy, "strand_scope_wait_next", "misuse.c")
 {
     STRAND_SCOPE_WITH(scope, STRAND_TOGETHER);
     strand_scope_wait_next(scope);
     return arg;
 }
 
-static void *join_one_of_a_service(void *arg)
+MISUSE(join_one_of_a_service, "strand_join", "STRAND_SERVICE")
 {
     STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
     strand_join(strand_spawn(scope, return_arg, NULL));
     return arg;
 }
 
-static void *hand_off_one_of_a_service(void *arg)
+MISUSE(hand_off_one_of_a_service, "strand_hand_off", "STRAND_SERVICE")
 {
     STRAND_SCOPE_OPEN(other);
     STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
@@ -638,69 +629,25 @@ static void *hand_off_one_of_a_service(void *arg)
     return arg;
 }
 
-static void *want_the_first_of_a_service(void *arg)
+MISUSE(want_the_first_of_a_service, "STRAND_SCOPE_WITH",
+       "STRAND_SERVICE consumes the strands that return, so STRAND_FIRST_WINS would have no winner")
 {
     STRAND_SCOPE_WITH(scope, STRAND_SERVICE | STRAND_FIRST_WINS);
     return arg;
 }
 
-static void *take_the_first_without_a_policy(void *arg)
+MISUSE(take_the_first_without_a_policy, "strand_scope_join_first", "misuse.c", "STRAND_FIRST_WINS")
 {
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
     strand_scope_join_first(scope, NULL);
     return arg;
 }
 
-/* ---- NULL ------------------------------------------------------------------------------------ */
-
-static void *spawn_nothing(void *arg)
-{
-    STRAND_SCOPE(scope);
-    strand_spawn(scope, NULL, arg);
-    return arg;
-}
-
-static void *spawn_nothing_with(void *arg)
-{
-    STRAND_SCOPE(scope);
-    strand_spawn_with(scope, STRAND_ATTR(.name = "nothing"), NULL, arg, 0);
-    return arg;
-}
-
-static void *try_nothing(void *arg)
-{
-    STRAND_IGNORE(strand_try(NULL, arg, NULL));
-    return arg;
-}
-
-static void *offload_nothing(void *arg)
-{
-    return strand_offload(NULL, arg);
-}
-
-static void *throw_no_kind(void *arg)
-{
-    const strand_kind *volatile none = NULL;
-    (void)arg;
-    strand_throw(none, "of no kind");
-}
-
-static void *rethrow_nothing(void *arg)
-{
-    strand_exception *volatile none = NULL;
-    (void)arg;
-    strand_rethrow(none);
-}
-
-static void *print_nothing(void *arg)
-{
-    strand_exception_print(NULL, 2);
-    return arg;
-}
-
 /* ---- signals --------------------------------------------------------------------------------- */
 
-static void *wait_for_signals_of_a_block_that_was_left(void *arg)
+/* contract 4.67 */
+MISUSE(wait_for_signals_of_a_block_that_was_left, "strand_wait_signal",
+       "the block of STRAND_SIGNALS has been left, or was never entered")
 {
     strand_signals left;
     {
@@ -714,7 +661,7 @@ static void *wait_for_signals_of_a_block_that_was_left(void *arg)
     return arg;
 }
 
-static void *wait_for_a_fault(void *arg)
+MISUSE(wait_for_a_fault, "STRAND_SIGNALS", "signal 11 can't be waited for")
 {
     STRAND_SIGNALS(signals, SIGSEGV);
     (void)signals;
@@ -723,14 +670,15 @@ static void *wait_for_a_fault(void *arg)
 
 /* ---- scopes with flags ------------------------------------------------------------------------ */
 
-static void *open_a_scope_with_unknown_flags(void *arg)
+MISUSE(open_a_scope_with_unknown_flags, "STRAND_SCOPE_WITH", "0x7f0")
 {
     STRAND_SCOPE_WITH(scope, 0x7f0);
     strand_spawn(scope, return_arg, arg);
     return arg;
 }
 
-static void *open_a_service_where_the_first_wins(void *arg)
+MISUSE(open_a_service_where_the_first_wins, "STRAND_SCOPE_WITH",
+       "STRAND_SERVICE consumes the strands that return, so STRAND_FIRST_WINS would have no winner")
 {
     STRAND_SCOPE_WITH(scope, STRAND_SERVICE | STRAND_FIRST_WINS);
     strand_scope_join(scope);
@@ -743,7 +691,8 @@ static void *join_the_scope(void *scope)
     return NULL;
 }
 
-static void *join_an_open_scope_of_another(void *arg)
+MISUSE(join_an_open_scope_of_another, "strand_scope_join",
+       "only the strand that opened a scope may do that, of an open one too")
 {
     strand_scope open;
     STRAND_SCOPE_OPEN(scope);
@@ -761,7 +710,7 @@ static void *throw_an_error(void *arg)
     return arg;
 }
 
-static void *release_an_exception_twice(void *arg)
+MISUSE(release_an_exception_twice, "strand_exception_release", "the exception is gone")
 {
     strand_exception *e = strand_try(throw_an_error, arg, NULL);
     strand_exception_release(e);
@@ -770,7 +719,8 @@ static void *release_an_exception_twice(void *arg)
 }
 
 /* A handle that was never set holds what was there before. */
-static void *wait_for_signals_of_garbage(void *arg)
+MISUSE(wait_for_signals_of_garbage, "strand_wait_signal",
+       "the block of STRAND_SIGNALS has been left, or was never entered")
 {
     strand_signals never;
     memset(&never, 0x5a, sizeof never);
@@ -778,7 +728,7 @@ static void *wait_for_signals_of_garbage(void *arg)
     return arg;
 }
 
-static void *select_signals_of_garbage(void *arg)
+MISUSE(select_signals_of_garbage, "strand_select", "the block of STRAND_SIGNALS has been left, or was never entered")
 {
     strand_signals never;
     memset(&never, 0x5a, sizeof never);
@@ -787,14 +737,15 @@ static void *select_signals_of_garbage(void *arg)
     return arg;
 }
 
-static void *open_a_scope_with_two_policies(void *arg)
+MISUSE(open_a_scope_with_two_policies, "STRAND_SCOPE_WITH", "a scope has one policy at most")
 {
     STRAND_SCOPE_WITH(scope, STRAND_TOGETHER | STRAND_COLLECT);
     strand_spawn(scope, return_arg, arg);
     return arg;
 }
 
-static void *spawn_with_attributes_of_no_size(void *arg)
+/* contract 9.14 */
+MISUSE(spawn_with_attributes_of_no_size, "strand_spawn_with", "size")
 {
     strand_attr attr = {.name = "sizeless"};
     STRAND_SCOPE(scope);
@@ -802,7 +753,7 @@ static void *spawn_with_attributes_of_no_size(void *arg)
     return arg;
 }
 
-static void *spawn_with_attributes_of_an_absurd_size(void *arg)
+MISUSE(spawn_with_attributes_of_an_absurd_size, "strand_spawn_with", "5000")
 {
     strand_attr attr = {.size = 5000};
     STRAND_SCOPE(scope);
@@ -810,7 +761,7 @@ static void *spawn_with_attributes_of_an_absurd_size(void *arg)
     return arg;
 }
 
-static void *dump_grouped_as_nobody_knows(void *arg)
+MISUSE(dump_grouped_as_nobody_knows, "strand_dump", "grouping")
 {
     strand_dump_options options = {.size = sizeof options};
     memset(&options.grouping, 99, sizeof options.grouping);
@@ -818,156 +769,80 @@ static void *dump_grouped_as_nobody_knows(void *arg)
     return arg;
 }
 
-static void *ask_for_statistics_nowhere(void *arg)
-{
-    strand_stats_get(NULL);
-    return arg;
-}
-
-static void *copy_arguments_from_nowhere(void *arg)
-{
-    STRAND_SCOPE(scope);
-    strand_join(strand_spawn_with(scope, NULL, return_arg, NULL, 8));
-    return arg;
-}
-
-static void *dump_with_options_of_no_size(void *arg)
+/* contract 9.14 */
+MISUSE(dump_with_options_of_no_size, "strand_dump", "size")
 {
     strand_dump_options options = {0};
     strand_dump(2, &options);
     return arg;
 }
 
-static const struct {
-    const char *name;
-    strand_fn *root;
-} inside[] = {
-    {"join_an_invented_strand", join_an_invented_strand},
-    {"wait_for_nobody", wait_for_nobody},
-    {"cancel_a_stale_scope", cancel_a_stale_scope},
-    {"cancel_an_invented_scope", cancel_an_invented_scope},
-    {"fetch_a_failure_without_a_policy", fetch_a_failure_without_a_policy},
-    {"take_the_next_without_a_policy", take_the_next_without_a_policy},
-    {"join_one_of_a_service", join_one_of_a_service},
-    {"hand_off_one_of_a_service", hand_off_one_of_a_service},
-    {"want_the_first_of_a_service", want_the_first_of_a_service},
-    {"take_the_first_without_a_policy", take_the_first_without_a_policy},
-    {"spawn_with_attributes_of_an_absurd_size", spawn_with_attributes_of_an_absurd_size},
-    {"dump_with_options_of_no_size", dump_with_options_of_no_size},
-    {"dump_grouped_as_nobody_knows", dump_grouped_as_nobody_knows},
-    {"ask_for_statistics_nowhere", ask_for_statistics_nowhere},
-    {"copy_arguments_from_nowhere", copy_arguments_from_nowhere},
-    {"join_twice", join_twice},
-    {"join_nobody", join_nobody},
-    {"spawn_into_a_stale_scope", spawn_into_a_stale_scope},
-    {"join_a_stale_scope", join_a_stale_scope},
-    {"spawn_into_a_foreign_pool", spawn_into_a_foreign_pool},
-    {"cancel_a_strand_of_another_run", cancel_a_strand_of_another_run},
-    {"wait_for_a_strand_of_another_run", wait_for_a_strand_of_another_run},
-    {"spawn_into_a_scope_of_another_run", spawn_into_a_scope_of_another_run},
-    {"spawn_into_a_foreign_scope", spawn_into_a_foreign_scope},
-    {"cancel_a_foreign_scope", cancel_a_foreign_scope},
-    {"join_a_strand_of_another_owner", join_a_strand_of_another_owner},
-    {"join_after_hand_off", join_after_hand_off},
-    {"hand_off_below_itself", hand_off_below_itself},
-    {"hand_off_in_a_circle", hand_off_in_a_circle},
-    {"hand_off_in_a_circle_at_once", hand_off_in_a_circle_at_once},
-    {"hand_off_a_strand_of_another_owner", hand_off_a_strand_of_another_owner},
-    {"exit_thread", exit_thread},
-    {"exit_thread_in_a_child", exit_thread_in_a_child},
-    {"exit_thread_on_a_shared_stack", exit_thread_on_a_shared_stack},
-    {"block_in_no_suspend", block_in_no_suspend},
-    {"yield_in_no_suspend", yield_in_no_suspend},
-    {"join_in_no_suspend", join_in_no_suspend},
-    {"block_after_an_inner_section", block_after_an_inner_section},
-    {"wait_for_itself", wait_for_itself},
-    {"run_inside_a_strand", run_inside_a_strand},
-    {"yield_in_an_offloaded_function", yield_in_an_offloaded_function},
-    {"throw_interrupted_by_hand", throw_interrupted_by_hand},
-    {"throw_below_interrupted_by_hand", throw_below_interrupted_by_hand},
-    {"take_the_first_of_no_children", take_the_first_of_no_children},
-    {"wait_for_signals_of_a_block_that_was_left", wait_for_signals_of_a_block_that_was_left},
-    {"wait_for_a_fault", wait_for_a_fault},
-    {"spawn_nothing", spawn_nothing},
-    {"spawn_nothing_with", spawn_nothing_with},
-    {"try_nothing", try_nothing},
-    {"offload_nothing", offload_nothing},
-    {"throw_no_kind", throw_no_kind},
-    {"rethrow_nothing", rethrow_nothing},
-    {"print_nothing", print_nothing},
-    {"open_a_scope_with_unknown_flags", open_a_scope_with_unknown_flags},
-    {"open_a_scope_with_two_policies", open_a_scope_with_two_policies},
-    {"open_a_service_where_the_first_wins", open_a_service_where_the_first_wins},
-    {"join_an_open_scope_of_another", join_an_open_scope_of_another},
-    {"release_an_exception_twice", release_an_exception_twice},
-    {"wait_for_signals_of_garbage", wait_for_signals_of_garbage},
-    {"select_signals_of_garbage", select_signals_of_garbage},
-    {"spawn_with_attributes_of_no_size", spawn_with_attributes_of_no_size},
-    {"send_to_no_channel", send_to_no_channel},
-    {"send_to_a_channel_that_is_gone", send_to_a_channel_that_is_gone},
-    {"receive_from_a_channel_that_is_gone", receive_from_a_channel_that_is_gone},
-    {"try_a_channel_that_is_gone", try_a_channel_that_is_gone},
-    {"close_a_channel_that_is_gone", close_a_channel_that_is_gone},
-    {"measure_a_channel_that_is_gone", measure_a_channel_that_is_gone},
-    {"select_on_a_channel_that_is_gone", select_on_a_channel_that_is_gone},
-    {"send_nothing", send_nothing},
-    {"receive_into_nothing", receive_into_nothing},
-    {"send_to_a_channel_of_another_run", send_to_a_channel_of_another_run},
-    {"make_a_channel_in_a_scope_of_another_strand", make_a_channel_in_a_scope_of_another_strand},
-    {"make_a_channel_with_attributes_of_no_size", make_a_channel_with_attributes_of_no_size},
-    {"select_on_its_own_end", select_on_its_own_end},
-    {"select_on_the_end_of_nobody", select_on_the_end_of_nobody},
-    {"select_with_unknown_flags", select_with_unknown_flags},
-    {"select_of_nothing", select_of_nothing},
-    {"receive_in_no_suspend", receive_in_no_suspend},
-    {"select_in_no_suspend", select_in_no_suspend},
-    {"tick_without_a_period", tick_without_a_period},
-    {"tick_with_no_ticker", tick_with_no_ticker},
-    {"select_on_no_ticker", select_on_no_ticker},
-};
+/* ---- outside of runs ------------------------------------------------------------------------- */
 
-static void tell(const strand_misuse *misuse, void *arg)
+MISUSE_OUTSIDE(run_nothing, "strand_run", "the function is NULL")
 {
-    printf("hook %s: function=%s; what=%s; made=%s\n", (const char *)arg, misuse->function, misuse->what, misuse->made);
-    fflush(stdout);
+    strand_run(NULL, NULL, NULL);
+    return arg;
 }
 
-static void run_outside(const char *name, const strand_options *options)
+/* contract 4.68 */
+MISUSE_OUTSIDE(yield_on_a_plain_thread, "strand_yield", "it was called from a plain thread, not from a strand")
 {
-    strand_options sizeless = {.threads = 1}, absurd = {.size = 5000};
-    if (strcmp(name, "run_nothing") == 0)
-        strand_run(options, NULL, NULL);
-    else if (strcmp(name, "yield_on_a_plain_thread") == 0)
-        yields_outside();
-    else if (strcmp(name, "must_on_a_plain_thread") == 0)
-        strand_must(-1);
-    else if (strcmp(name, "close_on_a_plain_thread") == 0)
-        strand_close(0);
-    else if (strcmp(name, "throw_on_a_plain_thread") == 0)
-        strand_throw(&STRAND_ERROR, "from outside");
-    else if (strcmp(name, "send_on_a_plain_thread") == 0)
-        STRAND_IGNORE(strand_chan_send((strand_chan){{0, 0}}, &value));
-    else if (strcmp(name, "offload_on_a_plain_thread") == 0)
-        strand_offload(return_arg, NULL);
-    else if (strcmp(name, "run_with_options_of_no_size") == 0)
-        strand_run(&sizeless, return_arg, NULL);
-    else if (strcmp(name, "run_with_options_of_an_absurd_size") == 0)
-        strand_run(&absurd, return_arg, NULL);
-    else if (strcmp(name, "join_a_strand_of_an_ended_run") == 0) {
-        strand_run(options, remember_a_strand, NULL);
-        strand_run(options, join_a_strand_of_an_ended_run, &earlier);
-    }
+    yields_outside();
+    return arg;
 }
 
-int main(int argc, char **argv)
+MISUSE_OUTSIDE(must_on_a_plain_thread, "strand_must", "it was called from a plain thread, not from a strand")
 {
-    const char *name = argc > 1 ? argv[1] : "";
-    int threads = strcmp(name, "hand_off_in_a_circle_at_once") == 0 ? 2 : 1;
-    strand_options options = {.size = sizeof options, .threads = threads, .on_misuse = tell, .hook_arg = "told"};
-    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
-        if (strcmp(name, inside[i].name) == 0)
-            strand_run(&options, inside[i].root, NULL);
-    run_outside(name, &options);
-    puts("still alive");
-    return 0;
+    strand_must(-1);
+    return arg;
+}
+
+MISUSE_OUTSIDE(close_on_a_plain_thread, "strand_close", "it was called from a plain thread, not from a strand")
+{
+    strand_close(0);
+    return arg;
+}
+
+/* contract 4.68 */
+MISUSE_OUTSIDE(throw_on_a_plain_thread, "strand_throw", "it was called from a plain thread, not from a strand")
+{
+    (void)arg;
+    strand_throw(&STRAND_ERROR, "from outside");
+}
+
+MISUSE_OUTSIDE(send_on_a_plain_thread, "strand_chan_send", "it was called from a plain thread, not from a strand")
+{
+    STRAND_IGNORE(strand_chan_send((strand_chan){{0, 0}}, &value));
+    return arg;
+}
+
+/* contract 4.68 */
+MISUSE_OUTSIDE(offload_on_a_plain_thread, "strand_offload", "it was called from a plain thread, not from a strand")
+{
+    strand_offload(return_arg, NULL);
+    return arg;
+}
+
+/* contract 9.14 */
+MISUSE_OUTSIDE(run_with_options_of_no_size, "strand_run", "size")
+{
+    strand_options sizeless = {.threads = 1};
+    strand_run(&sizeless, return_arg, NULL);
+    return arg;
+}
+
+MISUSE_OUTSIDE(run_with_options_of_an_absurd_size, "strand_run", "5000")
+{
+    strand_options absurd = {.size = 5000};
+    strand_run(&absurd, return_arg, NULL);
+    return arg;
+}
+
+/* contract 4.67 */
+MISUSE_OUTSIDE(join_a_strand_of_an_ended_run, "strand_join", "the strand is gone")
+{
+    strand_run(NULL, remember_a_strand, NULL);
+    strand_run(NULL, join_it, &earlier);
+    return arg;
 }

@@ -1,25 +1,14 @@
 /*
- * Each kind of misuse of pools, by name: the program aborts with a report, after the hook.
+ * Misuse of pools.
  */
-#include "strand.h"
+#include "cases.h"
+
 #include "strand/debug.h"
 #include "strand/io.h"
-#include "strand/pool.h"
 #include "strand/scheduler.h"
 
 #include <pthread.h>
 #include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-
-#define FOREVER (3600 * STRAND_S)
-#define NOINLINE __attribute__((noinline))
-/* What clang would warn of. */
-#if defined(__clang__)
-#define ON_PURPOSE __attribute__((no_thread_safety_analysis))
-#else
-#define ON_PURPOSE
-#endif
 
 static void *return_arg(void *arg)
 {
@@ -31,12 +20,6 @@ static NOINLINE strand_pool open_it_here(strand_scope scope)
     return strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "mine"));
 }
 
-static void tell(const strand_misuse *misuse, void *arg)
-{
-    printf("hook %s: function=%s; what=%s; made=%s\n", (const char *)arg, misuse->function, misuse->what, misuse->made);
-    fflush(stdout);
-}
-
 /* ---- closing ------------------------------------------------------------------------------------ */
 
 static void *close_it(void *pool)
@@ -45,7 +28,8 @@ static void *close_it(void *pool)
     return pool;
 }
 
-static void *close_own(void *arg)
+/* V-11, contract 2.14 */
+MISUSE(close_own, "strand_pool_close", "wait for itself", "the pool 'mine' was opened in open_it_here")
 {
     static strand_pool pool;
     (void)arg;
@@ -65,7 +49,8 @@ static void *close_from_below(void *arg)
     return strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = below->first), close_it, &below->mine, 0));
 }
 
-static void *close_below(void *arg)
+/* V-11, contract 2.14 */
+MISUSE(close_below, "strand_pool_close", "wait for itself", "the pool 'mine' was opened in open_it_here")
 {
     static struct below below;
     (void)arg;
@@ -74,7 +59,7 @@ static void *close_below(void *arg)
     return strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = below.mine), close_from_below, &below, 0));
 }
 
-static void *close_first(void *arg)
+MISUSE(close_first, "strand_pool_close", "ends with the run")
 {
     static strand_pool pool;
     pool = strand_pool_self();
@@ -82,7 +67,7 @@ static void *close_first(void *arg)
     return arg;
 }
 
-static ON_PURPOSE void *close_in_a_section(void *arg)
+MISUSE(close_in_a_section, "strand_pool_close", "no-suspend section")
 {
     STRAND_SCOPE(scope);
     strand_pool pool = open_it_here(scope);
@@ -91,7 +76,7 @@ static ON_PURPOSE void *close_in_a_section(void *arg)
     return arg;
 }
 
-static void *leave_in_a_section(void *arg)
+MISUSE(leave_in_a_section, "STRAND_SCOPE", "waits for its end", "the pool 'mine' was opened in open_it_here")
 {
     STRAND_NO_SUSPEND;
     STRAND_SCOPE(scope);
@@ -107,25 +92,25 @@ static NOINLINE strand_pool open_and_leave(void)
     return open_it_here(scope);
 }
 
-static void *resize_stale(void *arg)
+MISUSE(resize_stale, "strand_pool_resize", "its scope has been left", "the pool 'mine' was opened in open_it_here")
 {
     strand_pool_resize(open_and_leave(), 2);
     return arg;
 }
 
-static void *close_stale(void *arg)
+MISUSE(close_stale, "strand_pool_close", "its scope has been left", "the pool 'mine' was opened in open_it_here")
 {
     strand_pool_close(open_and_leave(), NULL);
     return arg;
 }
 
-static void *close_nothing(void *arg)
+MISUSE(close_nothing, "strand_pool_close", "not a pool's")
 {
     strand_pool_close((strand_pool){{0, 0}}, NULL);
     return arg;
 }
 
-static void *resize_a_fibre(void *arg)
+MISUSE(resize_a_fibre, "strand_pool_resize", "not a pool's")
 {
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
@@ -139,12 +124,13 @@ static void *resize_it(void *pool)
     return pool;
 }
 
-static void *resize_of_another_run(void *arg)
+/* V-02 */
+MISUSE(resize_of_another_run, "strand_pool_resize", "another run")
 {
     static strand_pool pool;
     STRAND_SCOPE(scope);
     pool = open_it_here(scope);
-    strand_run(STRAND_OPTIONS(.own_threads = true, .on_misuse = tell, .hook_arg = "told"), resize_it, &pool);
+    strand_run(STRAND_OPTIONS(.own_threads = true, .on_misuse = tell), resize_it, &pool);
     return arg;
 }
 
@@ -157,45 +143,47 @@ static void *open_with(const strand_pool_attr *attr)
     return NULL;
 }
 
-static void *open_with_no_size(void *arg)
+MISUSE(open_with_no_size, "strand_pool_open", "size is 0")
 {
     (void)arg;
     return open_with(&(strand_pool_attr){.threads = 1});
 }
 
-static void *open_with_a_million_threads(void *arg)
+/* S-29 */
+MISUSE(open_with_a_million_threads, "strand_pool_open", "not 1 to 1024")
 {
     (void)arg;
     return open_with(STRAND_POOL_ATTR(.threads = 1000000));
 }
 
-static void *open_with_fewer_than_no_cpus(void *arg)
+MISUSE(open_with_fewer_than_no_cpus, "strand_pool_open", "cpus_count is -1")
 {
     int cpu = 0;
     (void)arg;
     return open_with(STRAND_POOL_ATTR(.cpus = &cpu, .cpus_count = -1));
 }
 
-static void *open_with_cpus_but_no_count(void *arg)
+MISUSE(open_with_cpus_but_no_count, "strand_pool_open", "cpus_count is 0")
 {
     int cpu = 0;
     (void)arg;
     return open_with(STRAND_POOL_ATTR(.cpus = &cpu));
 }
 
-static void *open_that_spins_for_less_than_no_time(void *arg)
+MISUSE(open_that_spins_for_less_than_no_time, "strand_pool_open", "spin_us is -5")
 {
     (void)arg;
     return open_with(STRAND_POOL_ATTR(.threads = 1, .spin_us = -5));
 }
 
-static void *open_with_an_unknown_scheduler(void *arg)
+/* */
+MISUSE(open_with_an_unknown_scheduler, "strand_pool_open", "'clairvoyant'")
 {
     (void)arg;
     return open_with(STRAND_POOL_ATTR(.threads = 1, .scheduler = "clairvoyant"));
 }
 
-static void *open_with_an_unknown_balance(void *arg)
+MISUSE(open_with_an_unknown_balance, "strand_pool_open", "balance is 77")
 {
     (void)arg;
     return open_with(STRAND_POOL_ATTR(.threads = 1, .balance = (enum strand_balance)77));
@@ -207,7 +195,7 @@ static void *open_in_a_foreign_scope(void *arg)
     return arg;
 }
 
-static void *open_for_another(void *arg)
+MISUSE(open_for_another, "strand_pool_open", "only the strand that opened a scope")
 {
     static strand_scope own;
     (void)arg;
@@ -216,7 +204,7 @@ static void *open_for_another(void *arg)
     return strand_join(strand_spawn(scope, open_in_a_foreign_scope, &own));
 }
 
-static void *open_two_dedicated(void *arg)
+MISUSE(open_two_dedicated, "strand_pool_open", "the scheduler 'dedicated' has one")
 {
     (void)arg;
     return open_with(STRAND_POOL_ATTR(.threads = 2, .scheduler = "dedicated"));
@@ -233,7 +221,7 @@ static strand_task *give_out_nothing(void *state, int thread)
     return NULL;
 }
 
-static void *hold_back_a_strand(void *arg)
+MISUSE(hold_back_a_strand, "strand_scheduler.pick", "'miser' has given out no task")
 {
     static const strand_scheduler miser = {
         .size = sizeof miser, .name = "miser", .push = take_in, .pick = give_out_nothing};
@@ -243,13 +231,14 @@ static void *hold_back_a_strand(void *arg)
     return arg;
 }
 
-static void *resize_to_none(void *arg)
+/* S-29 */
+MISUSE(resize_to_none, "strand_pool_resize", "0 threads")
 {
     strand_pool_resize(strand_pool_self(), 0);
     return arg;
 }
 
-static void *ask_without_a_size(void *arg)
+MISUSE(ask_without_a_size, "strand_pool_info_get", "size is 0")
 {
     strand_pool_info info = {.size = 0};
     strand_pool_info_get(strand_pool_self(), &info);
@@ -263,34 +252,35 @@ static void *spawn_with(const struct strand_attr *attr)
     return NULL;
 }
 
-static void *pin_to_nonsense(void *arg)
+/* S-38 */
+MISUSE(pin_to_nonsense, "strand_spawn_with", "attr.pin is -7")
 {
     (void)arg;
     return spawn_with(STRAND_ATTR(.pin = -7));
 }
 
-static void *pin_here_elsewhere(void *arg)
+MISUSE(pin_here_elsewhere, "strand_spawn_with", "another than the caller's")
 {
     (void)arg;
     STRAND_SCOPE(scope);
     return spawn_with(STRAND_ATTR(.pool = open_it_here(scope), .pin = STRAND_PIN_HERE));
 }
 
-static void *pin_a_guest(void *arg)
+MISUSE(pin_a_guest, "strand_spawn_with", "attr.pin can't be chosen")
 {
     (void)arg;
     STRAND_SCOPE(scope);
     return spawn_with(STRAND_ATTR(.fibre = strand_fibre_open(scope, NULL), .pin = STRAND_PIN(0)));
 }
 
-static void *rank_a_guest(void *arg)
+MISUSE(rank_a_guest, "strand_spawn_with", "attr.rank can't be chosen")
 {
     (void)arg;
     STRAND_SCOPE(scope);
     return spawn_with(STRAND_ATTR(.fibre = strand_fibre_open(scope, NULL), .rank = 1));
 }
 
-static void *pool_for_a_guest(void *arg)
+MISUSE(pool_for_a_guest, "strand_spawn_with", "attr.pool can't be chosen")
 {
     (void)arg;
     STRAND_SCOPE(scope);
@@ -327,54 +317,55 @@ static void *on_a_thread(void *(*fn)(void *), void *arg)
     return NULL;
 }
 
-static void *drive_by_a_strand(void *arg)
+MISUSE(drive_by_a_strand, "strand_pool_drive", "a strand can't drive a pool")
 {
     STRAND_SCOPE(scope);
     to_be_driven = open_driven(scope);
     return drive_it(arg);
 }
 
-static void *descriptor_for_a_strand(void *arg)
+MISUSE(descriptor_for_a_strand, "strand_pool_fd", "a strand can't drive a pool")
 {
     STRAND_SCOPE(scope);
     to_be_driven = open_driven(scope);
     return ask_for_its_descriptor(arg);
 }
 
-static void *drive_by_a_strand_of_another_run(void *arg)
+MISUSE(drive_by_a_strand_of_another_run, "strand_pool_drive", "a strand can't drive a pool")
 {
     STRAND_SCOPE(scope);
     to_be_driven = open_driven(scope);
-    strand_run(STRAND_OPTIONS(.own_threads = true, .on_misuse = tell, .hook_arg = "told"), drive_it, arg);
+    strand_run(STRAND_OPTIONS(.own_threads = true, .on_misuse = tell), drive_it, arg);
     return arg;
 }
 
-static void *drive_what_has_threads(void *arg)
+MISUSE_BY_THREAD(drive_what_has_threads, "strand_pool_drive", "its scheduler is 'stealing'",
+                 "the pool 'mine' was opened in open_it_here")
 {
     STRAND_SCOPE(scope);
     to_be_driven = open_it_here(scope);
     return on_a_thread(drive_it, arg);
 }
 
-static void *descriptor_of_what_has_threads(void *arg)
+MISUSE_BY_THREAD(descriptor_of_what_has_threads, "strand_pool_fd", "its scheduler is 'stealing'")
 {
     STRAND_SCOPE(scope);
     to_be_driven = open_it_here(scope);
     return on_a_thread(ask_for_its_descriptor, arg);
 }
 
-static void *drive_the_first(void *arg)
+MISUSE_BY_THREAD(drive_the_first, "strand_pool_drive", "which strand_run itself drives")
 {
     to_be_driven = strand_pool_self();
     return on_a_thread(drive_it, arg);
 }
 
-static void *drive_nothing(void *arg)
+MISUSE_BY_THREAD(drive_nothing, "strand_pool_drive", "not a pool's")
 {
     return on_a_thread(drive_it, arg);
 }
 
-static void *drive_a_fibre(void *arg)
+MISUSE_BY_THREAD(drive_a_fibre, "strand_pool_drive", "not a pool's")
 {
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
@@ -382,7 +373,7 @@ static void *drive_a_fibre(void *arg)
     return on_a_thread(drive_it, arg);
 }
 
-static void *drive_with_flags(void *arg)
+MISUSE_BY_THREAD(drive_with_flags, "strand_pool_drive", "the flags 0x6 are invalid")
 {
     (void)arg;
     STRAND_SCOPE(scope);
@@ -390,7 +381,7 @@ static void *drive_with_flags(void *arg)
     return on_a_thread(drive_it, (void *)6);
 }
 
-static void *resize_what_is_driven(void *arg)
+MISUSE(resize_what_is_driven, "strand_pool_resize", "the scheduler 'current' has one thread")
 {
     STRAND_SCOPE(scope);
     strand_pool_resize(open_driven(scope), 2);
@@ -399,7 +390,7 @@ static void *resize_what_is_driven(void *arg)
 
 /* ---- reports ------------------------------------------------------------------------------------ */
 
-static void *ask_of_a_stale_one(void *arg)
+MISUSE(ask_of_a_stale_one, "strand_busy_print", "its scope has been left", "the pool 'mine' was opened in open_it_here")
 {
     strand_pool pool;
     (void)arg;
@@ -417,65 +408,10 @@ static void *ask_from_outside(void *pool)
     return NULL;
 }
 
-static void *ask_of_one_from_outside(void *arg)
+MISUSE_BY_THREAD(ask_of_one_from_outside, "strand_busy_print",
+                 "strand_busy_print: a plain thread can ask for all pools only")
 {
     strand_pool pool = strand_pool_self();
     (void)arg;
     return strand_offload(ask_from_outside, &pool);
-}
-
-static const struct {
-    const char *name;
-    strand_fn *root;
-} cases[] = {
-    {"close_own", close_own},
-    {"close_below", close_below},
-    {"close_first", close_first},
-    {"close_in_a_section", close_in_a_section},
-    {"leave_in_a_section", leave_in_a_section},
-    {"resize_stale", resize_stale},
-    {"close_stale", close_stale},
-    {"close_nothing", close_nothing},
-    {"resize_a_fibre", resize_a_fibre},
-    {"resize_of_another_run", resize_of_another_run},
-    {"open_with_no_size", open_with_no_size},
-    {"open_with_a_million_threads", open_with_a_million_threads},
-    {"open_with_fewer_than_no_cpus", open_with_fewer_than_no_cpus},
-    {"open_with_cpus_but_no_count", open_with_cpus_but_no_count},
-    {"open_that_spins_for_less_than_no_time", open_that_spins_for_less_than_no_time},
-    {"open_with_an_unknown_scheduler", open_with_an_unknown_scheduler},
-    {"open_with_an_unknown_balance", open_with_an_unknown_balance},
-    {"open_for_another", open_for_another},
-    {"resize_to_none", resize_to_none},
-    {"open_two_dedicated", open_two_dedicated},
-    {"hold_back_a_strand", hold_back_a_strand},
-    {"ask_without_a_size", ask_without_a_size},
-    {"pin_to_nonsense", pin_to_nonsense},
-    {"pin_here_elsewhere", pin_here_elsewhere},
-    {"pin_a_guest", pin_a_guest},
-    {"pool_for_a_guest", pool_for_a_guest},
-    {"rank_a_guest", rank_a_guest},
-    {"drive_by_a_strand", drive_by_a_strand},
-    {"descriptor_for_a_strand", descriptor_for_a_strand},
-    {"drive_by_a_strand_of_another_run", drive_by_a_strand_of_another_run},
-    {"drive_what_has_threads", drive_what_has_threads},
-    {"descriptor_of_what_has_threads", descriptor_of_what_has_threads},
-    {"drive_the_first", drive_the_first},
-    {"drive_nothing", drive_nothing},
-    {"drive_a_fibre", drive_a_fibre},
-    {"drive_with_flags", drive_with_flags},
-    {"resize_what_is_driven", resize_what_is_driven},
-    {"ask_of_a_stale_one", ask_of_a_stale_one},
-    {"ask_of_one_from_outside", ask_of_one_from_outside},
-};
-
-int main(int argc, char **argv)
-{
-    const char *name = argc > 1 ? argv[1] : "";
-    strand_options options = {.size = sizeof options, .on_misuse = tell, .hook_arg = "told"};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (strcmp(name, cases[i].name) == 0)
-            strand_run(&options, cases[i].root, NULL);
-    puts("still alive");
-    return 0;
 }

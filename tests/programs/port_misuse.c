@@ -1,14 +1,9 @@
 /*
- * One misuse of ports per argument; the report goes to standard error, and the program has to end by abort().
+ * Misuse of ports.
  */
-#include "strand.h"
-#include "strand/pool.h"
+#include "cases.h"
+
 #include "strand/port.h"
-
-#include <stdio.h>
-#include <string.h>
-
-#define NOINLINE __attribute__((noinline))
 
 enum { MESSAGE = 16 };
 static char message[MESSAGE];
@@ -26,19 +21,19 @@ static strand_port port_that_is_gone(void)
     return open_it_here(scope, NULL);
 }
 
-static void *receive_from_a_port_that_is_gone(void *arg)
+MISUSE(receive_from_a_port_that_is_gone, "strand_port_receive", "the port is gone")
 {
     strand_port_receive(port_that_is_gone(), message, sizeof message);
     return arg;
 }
 
-static void *receive_from_no_port(void *arg)
+MISUSE(receive_from_no_port, "strand_port_receive", "there is no port behind {0}: strand_port_open makes one")
 {
     strand_port_receive((strand_port){{0, 0}}, message, sizeof message);
     return arg;
 }
 
-static void *receive_into_too_little(void *arg)
+MISUSE(receive_into_too_little, "strand_port_receive", "the buffer has 8 bytes, and a message may have 16")
 {
     STRAND_SCOPE(scope);
     strand_port port = open_it_here(scope, NULL);
@@ -47,7 +42,7 @@ static void *receive_into_too_little(void *arg)
     return arg;
 }
 
-static void *open_a_port_without_slots(void *arg)
+MISUSE(open_a_port_without_slots, "strand_port_open", "there are 0 slots, not 1 to 1048576")
 {
     STRAND_SCOPE(scope);
     strand_port_open(scope, MESSAGE, 0, NULL);
@@ -60,7 +55,7 @@ static void *open_in(void *scope)
     return NULL;
 }
 
-static void *open_a_port_in_a_foreign_scope(void *arg)
+MISUSE(open_a_port_in_a_foreign_scope, "strand_port_open", "only the strand that opened a scope may do that")
 {
     static strand_scope of_the_parent;
     STRAND_SCOPE(scope);
@@ -77,11 +72,11 @@ static void *receive_what_is_lent(void *arg)
     return arg;
 }
 
-static void *receive_from_a_port_of_another_run(void *arg)
+MISUSE(receive_from_a_port_of_another_run, "strand_port_receive", "the port belongs to another run")
 {
     STRAND_SCOPE(scope);
     lent = open_it_here(scope, NULL);
-    strand_run(STRAND_OPTIONS(.own_threads = true), receive_what_is_lent, NULL);
+    strand_run(STRAND_OPTIONS(.own_threads = true, .on_misuse = tell), receive_what_is_lent, NULL);
     return arg;
 }
 
@@ -91,33 +86,10 @@ static void throw_it(void *bytes, size_t size)
     strand_throw(&STRAND_ERROR, "on purpose");
 }
 
-static void *throw_in_the_drop_of_a_port(void *arg)
+MISUSE(throw_in_the_drop_of_a_port, "strand_port_attr.drop", "the function has thrown 'on purpose'")
 {
     static const strand_port_attr attr = {.size = sizeof attr, .name = "letters", .drop = throw_it};
     STRAND_SCOPE(scope);
     STRAND_IGNORE(strand_port_send(open_it_here(scope, &attr), message, 1));
     return arg;
-}
-
-static const struct {
-    const char *name;
-    strand_fn *fn;
-} cases[] = {
-    {"receive_from_a_port_that_is_gone", receive_from_a_port_that_is_gone},
-    {"receive_from_no_port", receive_from_no_port},
-    {"receive_into_too_little", receive_into_too_little},
-    {"open_a_port_without_slots", open_a_port_without_slots},
-    {"open_a_port_in_a_foreign_scope", open_a_port_in_a_foreign_scope},
-    {"receive_from_a_port_of_another_run", receive_from_a_port_of_another_run},
-    {"throw_in_the_drop_of_a_port", throw_in_the_drop_of_a_port},
-};
-
-int main(int argc, char **argv)
-{
-    const char *name = argc > 1 ? argv[1] : "";
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (strcmp(name, cases[i].name) == 0)
-            strand_run(NULL, cases[i].fn, NULL);
-    puts("still alive");
-    return 0;
 }

@@ -165,11 +165,3 @@ TEST_INSIDE(a_deadline_ends_the_waiting)
     strand_barrier_wait(&b);
     strand_join(child);
 }
-
-TEST_PROGRAM(a_barrier_for_nobody_is_misuse)
-{
-    static struct test_output o;
-    test_program(&o, "locks", "wait_at_a_zeroed_barrier");
-    CHECK(o.signalled);
-    CHECK_CONTAINS(o.out, "function=strand_barrier_wait");
-}

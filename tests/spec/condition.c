@@ -307,11 +307,3 @@ TEST_INSIDE(a_deadline_ends_the_waiting)
     strand_exception_release(e);
     CHECK(!strand_mutex_held(&m));
 }
-
-TEST_PROGRAM(waiting_without_the_mutex_is_misuse)
-{
-    static struct test_output o;
-    test_program(&o, "locks", "wait_without_the_mutex");
-    CHECK(o.signalled);
-    CHECK_CONTAINS(o.out, "function=strand_condition_wait");
-}

@@ -1,6 +1,6 @@
 /*
  * Shared fibres: one stack for many strands, one of which is active. How they wait is in fibre_wait.c, what is
- * refused in fibre_misuse.c.
+ * refused in misuse.c.
  */
 #define SUITE fibre
 #include "test.h"

@@ -192,17 +192,3 @@ TEST_INSIDE(a_select_waits_for_a_group_or_a_latch)
     strand_group_done(&g);
     CHECK_PTR(strand_join(child), TEST_PTR(0));
 }
-
-/* ---- misuse ---------------------------------------------------------------------------------------------- */
-
-/* contract 4.69 */
-TEST_PROGRAM(counting_below_zero_is_misuse)
-{
-    static struct test_output o;
-    test_program(&o, "locks", "done_too_often");
-    CHECK(o.signalled);
-    CHECK_CONTAINS(o.out, "function=strand_group_done");
-    test_program(&o, "locks", "count_down_too_far");
-    CHECK(o.signalled);
-    CHECK_CONTAINS(o.out, "function=strand_latch_count_down");
-}

@@ -1,164 +1,280 @@
 /*
  * Misuse is reported with the function, what was done and where the object was made, after the hook; then the program
- * aborts. Each case is a run of tests/programs/misuse.c.
+ * aborts. The cases are in tests/programs, each with the texts that its report has to contain (cases.h). Common
+ * mistakes are rows of docs/misuse.md, with more of their reports.
  */
 #define SUITE misuse
 #include "test.h"
+
+#include "has_lines.h"
 
 #include <signal.h>
 
 static struct test_output o;
 
-/* Runs the case; it has to abort with a report that names function. */
-static void misuse(const char *name, const char *function)
+static bool aborted(void)
 {
-    test_program(&o, "misuse", name);
-    CHECK(strstr(o.out, "still alive") == NULL);
-    CHECK(o.signalled);
-    CHECK_EQ(o.status, SIGABRT);
-    CHECK_CONTAINS(o.err, function);
+    return o.signalled && o.status == SIGABRT;
 }
 
-/* The same inside a run: its hook was told too, and the object was made by `maker` or in the file of the cases. */
-static void misuse_of_object(const char *name, const char *function, const char *maker)
+/* ---- cases --------------------------------------------------------------------------------------------------- */
+
+static bool shared_stacks(void)
 {
-    misuse(name, function);
-    CHECK_CONTAINS(o.out, "hook told: function=");
-    CHECK_CONTAINS(o.out, function);
-    const char *made = strstr(o.out, "made=");
-    CHECK(made != NULL);
-    if (!strstr(made, "misuse.c:"))
-        CHECK_CONTAINS(made, maker);
+    const char *stacks = getenv("STRAND_STACKS");
+    return stacks && strcmp(stacks, "shared") == 0;
 }
 
-/* ---- the report ----------------------------------------------------------------------------- */
+/* Why a case has failed; NULL: it has not. */
+static const char *wrong_with_texts(char *texts)
+{
+    for (char *text; (text = strsep(&texts, "\t")) != NULL;) {
+        bool wanted = *text != '!';
+        if ((strstr(o.err, wanted ? text : text + 1) != NULL) != wanted)
+            return text;
+    }
+    return NULL;
+}
+
+static const char *wrong_with_report(const char *how, const char *function, char *texts)
+{
+    static char head[128];
+    const char *told = strstr(o.out, "libstrand: misuse of ");
+    snprintf(head, sizeof head, "libstrand: misuse of %s: ", function);
+    if (!aborted() || strstr(o.out, "still alive"))
+        return "an abort";
+    if (!strstr(o.err, head))
+        return head;
+    if (strcmp(how, "thread") != 0 && strcmp(how, "outside") != 0 && (!told || !strstr(o.err, told)))
+        return "a hook that receives one report, the same as is printed";
+    return wrong_with_texts(texts);
+}
+
+static bool has_row(const char *program, const char *name);
+
+static const char *wrong_with_case(const char *program, const char *name, const char *how, const char *function,
+                                   char *texts)
+{
+    if (strcmp(how, "mistake") == 0)
+        return has_row(program, name) ? NULL : "a row of docs/misuse.md";
+    if ((strcmp(how, "own") == 0 && shared_stacks()) || (strcmp(how, "no tsan") == 0 && TEST_TSAN))
+        return NULL;
+    test_program(&o, program, name);
+#ifndef STRAND_DEBUG_BUILD
+    if (strcmp(how, "debug") == 0)
+        how = "none";
+#endif
+    if (strcmp(how, "none") == 0)
+        return o.signalled || o.status != 0 || strcmp(o.out, "still alive\n") != 0 ? "its end" : NULL;
+    return wrong_with_report(how, function, texts);
+}
+
+static int failed_cases;
+
+static void check_case(const char *program, char *line)
+{
+    char again[128], texts[512];
+    const char *name = strsep(&line, "\t"), *how = strsep(&line, "\t"), *function = strsep(&line, "\t");
+    bool on_two = strcmp(how, "two") == 0;
+    for (int i = 0; i <= on_two; i++) {
+        snprintf(again, sizeof again, "%s%s", i ? "2 " : "", name);
+        snprintf(texts, sizeof texts, "%s", line ? line : "");
+        const char *wrong = wrong_with_case(program, again, how, function, texts);
+        if (wrong) {
+            fprintf(stderr, "%s:%s: '%s' is what it lacks, or has; status %d: %s%s\n", program, again, wrong, o.status,
+                    o.out, o.err);
+            failed_cases++;
+        }
+    }
+}
+
+static void check_cases(const char *program)
+{
+    static struct test_output list;
+    int count = 0;
+    test_program(&list, program, NULL);
+    char *lines = list.out;
+    for (char *line; (line = strsep(&lines, "\n")) != NULL && *line; count++)
+        check_case(program, line);
+    CHECK_EQ(failed_cases, 0);
+    CHECK(count > 0);
+}
 
 /* contract 4.66 */
-TEST_PROGRAM(the_hook_is_told_function_what_and_where_made)
+TEST_PROGRAM(misuse_of_strands_scopes_and_channels_is_reported)
 {
-    misuse("join_twice", "strand_join");
-    CHECK_CONTAINS(o.out, "function=strand_join;");
-    CHECK(strstr(o.out, "what=;") == NULL);
-    CHECK_CONTAINS(o.out, "made=");
+    check_cases("misuse");
+}
+
+TEST_PROGRAM(misuse_of_pools_is_reported)
+{
+    check_cases("pool_misuse");
+}
+
+TEST_PROGRAM(misuse_of_shared_fibres_is_reported)
+{
+    check_cases("fibre_misuse");
+}
+
+TEST_PROGRAM(misuse_of_actors_is_reported)
+{
+    check_cases("actor_misuse");
+}
+
+TEST_PROGRAM(misuse_of_exceptions_is_reported)
+{
+    check_cases("exception_misuse");
+}
+
+TEST_PROGRAM(misuse_of_crews_is_reported)
+{
+    check_cases("crew_misuse");
+}
+
+TEST_PROGRAM(misuse_of_ports_is_reported)
+{
+    check_cases("port_misuse");
 }
 
 /* contract 4.66 */
-TEST_PROGRAM(the_report_says_the_same_as_the_hook)
+TEST_PROGRAM(misuse_of_locks_is_reported)
 {
-    misuse("join_twice", "strand_join");
-    char *what = strstr(o.out, "what="), *end = strstr(o.out, "; made=");
-    CHECK(what != NULL && end != NULL && end > what);
-    *end = 0;
-    CHECK_CONTAINS(o.err, what + strlen("what="));
+    check_cases("locks");
 }
 
-/* ---- handles -------------------------------------------------------------------------------- */
-
-/* contract 4.5, 4.67 */
-TEST_PROGRAM(joining_twice_is_misuse)
+TEST_PROGRAM(misuse_of_limits_monitors_and_sections_is_reported)
 {
-    misuse_of_object("join_twice", "strand_join", "spawn_it_here");
+    check_cases("limit_misuse");
 }
 
-/* contract 4.5 */
-TEST_PROGRAM(joining_no_strand_is_misuse)
+TEST_PROGRAM(null_where_there_has_to_be_something_is_misuse)
 {
-    misuse("join_nobody", "strand_join");
-    misuse("join_an_invented_strand", "strand_join");
+    check_cases("nulls");
 }
 
-TEST_PROGRAM(waiting_for_no_strand_is_misuse)
+TEST_PROGRAM(a_longjmp_out_of_a_block_is_misuse_wherever_it_is_found)
 {
-    misuse("wait_for_nobody", "strand_wait");
+    check_cases("mistakes");
 }
 
-TEST_PROGRAM(cancelling_a_scope_that_was_left_or_never_was_is_misuse)
+/* ---- rows of docs/misuse.md ------------------------------------------------------------------------------------ */
+
+enum { COLUMNS = 5, CELL = 1024 };
+
+static FILE *open_table(void)
 {
-    misuse("cancel_a_stale_scope", "strand_scope_cancel");
-    misuse("cancel_an_invented_scope", "strand_scope_cancel");
+    FILE *table = fopen(TEST_DOCS "/misuse.md", "r");
+    CHECK(table != NULL);
+    return table;
 }
 
-TEST_PROGRAM(asking_a_scope_for_what_its_policy_does_not_keep_is_misuse)
+static bool has_row(const char *program, const char *name)
 {
-    misuse_of_object("fetch_a_failure_without_a_policy", "strand_scope_failure", "misuse.c");
-    CHECK_CONTAINS(o.err, "STRAND_COLLECT");
-    misuse_of_object("take_the_next_without_a_policy", "strand_scope_wait_next", "misuse.c");
-    misuse_of_object("take_the_first_without_a_policy", "strand_scope_join_first", "misuse.c");
-    CHECK_CONTAINS(o.err, "STRAND_FIRST_WINS");
+    char line[8192], check[128];
+    bool found = false;
+    snprintf(check, sizeof check, " `%s:%s` |", program, name);
+    FILE *table = open_table();
+    while (!found && fgets(line, sizeof line, table))
+        found = strstr(line, check) != NULL;
+    fclose(table);
+    return found;
 }
 
-TEST_PROGRAM(joining_or_handing_off_a_strand_of_a_service_is_misuse)
+static bool is_row(const char *line)
 {
-    misuse("join_one_of_a_service", "strand_join");
-    CHECK_CONTAINS(o.err, "STRAND_SERVICE");
-    misuse("hand_off_one_of_a_service", "strand_hand_off");
-    CHECK_CONTAINS(o.err, "STRAND_SERVICE");
-    misuse("want_the_first_of_a_service", "STRAND_SCOPE_WITH");
+    return *line == '|' && strncmp(line, "| mistake |", 11) != 0 && strncmp(line, "|---|", 5) != 0;
 }
 
-/* contract 4.3, 4.67 */
-TEST_PROGRAM(spawning_into_a_scope_that_was_left_is_misuse)
+/* The row's cells, without the bars. */
+static void split(const char *line, char cells[COLUMNS][CELL])
 {
-    misuse("spawn_into_a_stale_scope", "strand_spawn");
+    const char *row = line++;
+    int n = 0;
+    for (const char *bar; (bar = strchr(line, '|')) != NULL; line = bar + 1) {
+        if (n == COLUMNS || bar - line >= CELL)
+            CHECK_FAIL("more cells, or a longer one, than this test takes: %s", row);
+        snprintf(cells[n++], CELL, "%.*s", (int)(bar - line), line);
+    }
+    if (n != COLUMNS || *line != '\n')
+        CHECK_FAIL("not a whole row: %s", row);
 }
 
-/* contract 4.3 */
-TEST_PROGRAM(joining_a_scope_that_was_left_is_misuse)
+/* The next `text` of the cell, which is changed; NULL: there is none. */
+static char *quoted(char **at)
 {
-    misuse("join_a_stale_scope", "strand_scope_join");
+    char *begin = strchr(*at, '`'), *end = begin ? strchr(begin + 1, '`') : NULL;
+    if (!end)
+        return NULL;
+    *end = '\0';
+    *at = end + 1;
+    return begin + 1;
 }
 
-/* contract 4.67 */
-TEST_PROGRAM(joining_a_strand_of_a_run_that_has_ended_is_misuse)
+/* By abort, unless an exception has left the root strand, or the row says that the program goes on. */
+static bool ended_as_it_says(const char *remedy)
 {
-    misuse("join_a_strand_of_an_ended_run", "strand_join");
+    if (strstr(o.err, "an exception has left the root strand"))
+        return !o.signalled && o.status == 1;
+    if (strstr(remedy, "the program goes on"))
+        return !o.signalled && o.status == 0;
+    return aborted();
 }
 
-TEST_PROGRAM(a_handle_of_another_run_is_misuse)
+/* A text that ends with "function+" quotes a place of the program, whose line the report shows as well. */
+static void check_text(const char *report, const char *text)
 {
-    misuse("cancel_a_strand_of_another_run", "another run");
-    misuse("wait_for_a_strand_of_another_run", "another run");
-    misuse("spawn_into_a_scope_of_another_run", "another run");
+    CHECK_CONTAINS(report, text);
+    const char *rest = strstr(report, text) + strlen(text);
+    if (rest[-1] != '+' || !has_lines())
+        return;
+    rest += strspn(rest, "0123456789abcdefx");
+    if (strncmp(rest, " (tests/programs/", 17) != 0)
+        CHECK_FAIL("%s has no line: %.100s", text, rest);
 }
 
-/* ---- ownership ------------------------------------------------------------------------------ */
-
-/* contract 4.2, 4.67 */
-TEST_PROGRAM(spawning_into_the_plain_scope_of_another_strand_is_misuse)
+static void run_row(char cells[COLUMNS][CELL], char *which)
 {
-    misuse_of_object("spawn_into_a_foreign_scope", "strand_spawn", "spawn_into_a_foreign_scope");
+    char *colon = strchr(which, ':'), *texts = cells[2];
+    CHECK(colon != NULL);
+    *colon = '\0';
+    test_program(&o, which, colon + 1);
+    if (!ended_as_it_says(cells[3]))
+        CHECK_FAIL("%s:%s ended by %s %d", which, colon + 1, o.signalled ? "signal" : "status", o.status);
+    int count = 0;
+    for (char *text; (text = quoted(&texts)) != NULL; count++)
+        check_text(o.err, text);
+    CHECK(count > 0);
 }
 
-/* contract 4.67 */
-TEST_PROGRAM(cancelling_the_plain_scope_of_another_strand_is_misuse)
+TEST_PROGRAM(each_mistake_of_the_table_is_reported_with_the_rule_the_place_and_the_remedy)
 {
-    misuse_of_object("cancel_a_foreign_scope", "strand_scope_cancel", "cancel_a_foreign_scope");
+    static char line[8192], cells[COLUMNS][CELL];
+    int rows = 0;
+    FILE *table = open_table();
+    while (fgets(line, sizeof line, table)) {
+        if (!is_row(line))
+            continue;
+        split(line, cells);
+        char *check = cells[COLUMNS - 1], *which = quoted(&check);
+        if (!which)
+            CHECK_FAIL("no `program:case` and no `test`: %s", line);
+        if (strncmp(which, "tests/", 6) != 0)
+            run_row(cells, which);
+        rows++;
+    }
+    fclose(table);
+    CHECK(rows >= 90);
 }
 
-/* contract 4.5 */
-TEST_PROGRAM(joining_the_child_of_another_strand_is_misuse)
-{
-    misuse_of_object("join_a_strand_of_another_owner", "strand_join", "spawn_it_here");
-}
+/* ---- two strands that are handed off at the same time -------------------------------------------------------- */
 
-/* contract 4.55 */
-TEST_PROGRAM(handing_a_strand_off_to_a_scope_of_its_own_is_misuse)
-{
-    misuse_of_object("hand_off_below_itself", "strand_hand_off", "spawn_it_here");
-}
-
-/* contract 4.55 */
-TEST_PROGRAM(of_two_strands_that_are_handed_off_to_scopes_of_each_other_the_second_is_refused_as_misuse)
-{
-    misuse_of_object("hand_off_in_a_circle", "strand_hand_off", "spawn_it_here");
-    CHECK_CONTAINS(o.out, "the first was handed off");
-}
-
-/* One of the two hand-offs comes first, and it is done: so the report is of one misuse only. */
+/* One of the two hand-offs comes first, and succeeds: so one misuse is reported. */
 static void hand_off_in_a_circle_at_once(void)
 {
-    misuse_of_object("hand_off_in_a_circle_at_once", "strand_hand_off", "spawn_it_here");
-    CHECK(strstr(strstr(o.out, "hook told") + 1, "hook told") == NULL);
+    test_program(&o, "misuse", "2 hand_off_in_a_circle_at_once");
+    CHECK(aborted());
+    CHECK_CONTAINS(o.err, "misuse of strand_hand_off: ");
+    CHECK_EQ(test_count(o.out, "misuse of "), 1);
 }
 
 /* contract 4.55 */
@@ -179,30 +295,9 @@ TEST_PROGRAM(of_two_strands_that_are_handed_off_at_once_one_is_refused_as_misuse
     }
 }
 
-TEST_PROGRAM(joining_a_child_that_was_handed_off_to_another_strand_is_misuse)
-{
-    misuse_of_object("join_after_hand_off", "strand_join", "spawn_it_here");
-}
-
-/* contract 4.55 */
-TEST_PROGRAM(handing_off_the_child_of_another_strand_is_misuse)
-{
-    misuse_of_object("hand_off_a_strand_of_another_owner", "strand_hand_off", "spawn_it_here");
-}
-
 /* ---- the end of a thread ---------------------------------------------------------------------- */
 
 #if !TEST_TSAN /* its own pthread_exit expects a thread on its own stack */
-TEST_PROGRAM(pthread_exit_in_a_strand_is_misuse_whose_report_says_what_to_do_instead)
-{
-    static const char *const cases[] = {"exit_thread", "exit_thread_in_a_child", "exit_thread_on_a_shared_stack"};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        misuse(cases[i], "pthread_exit");
-        CHECK_CONTAINS(o.err, "return from its function or throw");
-        CHECK_CONTAINS(o.err, "at exit_thread");
-    }
-}
-
 TEST_PROGRAM(the_end_of_a_thread_is_noticed_before_any_clean_up_and_in_programs_that_link_libunwind)
 {
     static const char *const threads[] = {"caller",           "pool",           "plain",
@@ -217,33 +312,7 @@ TEST_PROGRAM(the_end_of_a_thread_is_noticed_before_any_clean_up_and_in_programs_
 }
 #endif
 
-/* ---- blocking ------------------------------------------------------------------------------- */
-
-/* N-02, N-04, contract 4.68, 5.8 */
-TEST_PROGRAM(blocking_in_a_no_suspend_section_is_misuse_reported_with_both_places)
-{
-    misuse("block_in_no_suspend", "strand_sleep");
-    CHECK_CONTAINS(o.err, "block_in_the_section");
-    CHECK_CONTAINS(o.err, "misuse.c:");
-}
-
-/* N-04 */
-TEST_PROGRAM(a_yield_in_a_no_suspend_section_is_misuse)
-{
-    misuse("yield_in_no_suspend", "strand_yield");
-}
-
-/* N-04, contract 5.8 */
-TEST_PROGRAM(a_join_in_a_no_suspend_section_is_misuse_even_if_it_would_not_wait)
-{
-    misuse("join_in_no_suspend", "strand_join");
-}
-
-/* N-04 */
-TEST_PROGRAM(the_end_of_an_inner_no_suspend_section_leaves_the_outer_one)
-{
-    misuse("block_after_an_inner_section", "strand_yield");
-}
+/* ---- what is no misuse ----------------------------------------------------------------------- */
 
 static void *block_after_a_section(void *arg)
 {
@@ -303,166 +372,4 @@ static void *yield_after_a_throw(void *arg)
 TEST(an_exception_ends_the_no_suspend_sections_that_it_leaves)
 {
     test_run(yield_after_a_throw, NULL);
-}
-
-TEST_PROGRAM(waiting_for_itself_is_misuse)
-{
-    misuse("wait_for_itself", "strand_wait");
-    CHECK_CONTAINS(o.err, "is the root strand");
-}
-
-/* contract 4.68 */
-TEST_PROGRAM(a_run_inside_a_strand_without_threads_of_its_own_is_misuse)
-{
-    misuse("run_inside_a_strand", "strand_run");
-    CHECK_CONTAINS(o.err, "own_threads");
-}
-
-/* contract 4.68 */
-TEST_PROGRAM(a_blocking_call_on_a_plain_thread_is_misuse)
-{
-    misuse("yield_on_a_plain_thread", "strand_yield");
-    misuse("offload_on_a_plain_thread", "strand_offload");
-}
-
-/* ---- throwing, policies, sizes -------------------------------------------------------------- */
-
-/* contract 4.68 */
-TEST_PROGRAM(throwing_on_a_plain_thread_is_misuse)
-{
-    misuse("throw_on_a_plain_thread", "strand_throw");
-}
-
-TEST_PROGRAM(throwing_interrupted_or_a_kind_below_it_by_hand_is_misuse)
-{
-    misuse("throw_interrupted_by_hand", "strand_throw");
-    misuse("throw_below_interrupted_by_hand", "strand_throw");
-}
-
-TEST_PROGRAM(taking_the_first_of_no_children_is_misuse)
-{
-    misuse("take_the_first_of_no_children", "strand_scope_join_first");
-}
-
-/* contract 9.14 */
-TEST_PROGRAM(options_without_their_size_are_misuse)
-{
-    misuse("run_with_options_of_no_size", "strand_run");
-    CHECK_CONTAINS(o.err, "size");
-}
-
-TEST_PROGRAM(spawning_into_a_pool_of_another_run_is_misuse)
-{
-    misuse("spawn_into_a_foreign_pool", "strand_spawn_with");
-    CHECK_CONTAINS(o.err, "not a pool's");
-}
-
-TEST_PROGRAM(null_where_a_function_a_kind_or_an_exception_is_needed_is_misuse)
-{
-    static const char *const cases[][2] = {
-        {"spawn_nothing", "strand_spawn"}, {"spawn_nothing_with", "strand_spawn_with"},
-        {"try_nothing", "strand_try"},     {"offload_nothing", "strand_offload"},
-        {"throw_no_kind", "strand_throw"}, {"rethrow_nothing", "strand_rethrow"},
-        {"run_nothing", "strand_run"},     {"print_nothing", "strand_exception_print"},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        misuse(cases[i][0], cases[i][1]);
-        CHECK_CONTAINS(o.err, "is NULL");
-    }
-}
-
-/* contract 4.67 */
-TEST_PROGRAM(waiting_for_signals_of_a_block_that_was_left_or_for_those_of_faults_is_misuse)
-{
-    misuse("wait_for_signals_of_a_block_that_was_left", "strand_wait_signal");
-    misuse("wait_for_a_fault", "STRAND_SIGNALS");
-}
-
-TEST_PROGRAM(a_scope_with_unknown_flags_or_with_two_policies_is_misuse)
-{
-    misuse("open_a_scope_with_unknown_flags", "STRAND_SCOPE_WITH");
-    CHECK_CONTAINS(o.err, "0x7f0");
-    misuse("open_a_scope_with_two_policies", "STRAND_SCOPE_WITH");
-}
-
-/* contract 9.14 */
-TEST_PROGRAM(attributes_without_their_size_are_misuse)
-{
-    misuse("spawn_with_attributes_of_no_size", "strand_spawn");
-    CHECK_CONTAINS(o.err, "size");
-    misuse("spawn_with_attributes_of_an_absurd_size", "strand_spawn");
-    CHECK_CONTAINS(o.err, "5000");
-    misuse("run_with_options_of_an_absurd_size", "strand_run");
-    CHECK_CONTAINS(o.err, "5000");
-}
-
-/* contract 9.14 */
-TEST_PROGRAM(options_of_a_dump_without_their_size_are_misuse)
-{
-    misuse("dump_with_options_of_no_size", "strand_dump");
-    CHECK_CONTAINS(o.err, "size");
-}
-
-TEST_PROGRAM(an_unknown_grouping_of_a_dump_is_misuse)
-{
-    misuse("dump_grouped_as_nobody_knows", "strand_dump");
-    CHECK_CONTAINS(o.err, "grouping");
-}
-
-TEST_PROGRAM(a_place_or_an_argument_that_is_null_is_misuse)
-{
-    misuse("ask_for_statistics_nowhere", "strand_stats_get");
-    CHECK_CONTAINS(o.err, "NULL");
-    misuse("copy_arguments_from_nowhere", "strand_spawn_with");
-    CHECK_CONTAINS(o.err, "NULL");
-}
-
-/* ---- channels and selects -------------------------------------------------------------------- */
-
-TEST_PROGRAM(using_a_channel_that_is_gone_or_none_is_misuse)
-{
-    misuse("send_to_no_channel", "strand_chan_send");
-    misuse("send_to_a_channel_that_is_gone", "strand_chan_send");
-    misuse("receive_from_a_channel_that_is_gone", "strand_chan_receive");
-    misuse("try_a_channel_that_is_gone", "strand_chan_try_send");
-    misuse("close_a_channel_that_is_gone", "strand_chan_close");
-    misuse("measure_a_channel_that_is_gone", "strand_chan_length");
-    misuse("select_on_a_channel_that_is_gone", "strand_select");
-    misuse("send_to_a_channel_of_another_run", "strand_chan_send");
-}
-
-TEST_PROGRAM(a_channel_is_used_by_strands_and_made_by_the_owner_of_its_scope)
-{
-    misuse("send_on_a_plain_thread", "strand_chan_send");
-    misuse("make_a_channel_in_a_scope_of_another_strand", "strand_chan_open");
-    misuse("make_a_channel_with_attributes_of_no_size", "strand_chan_open");
-}
-
-TEST_PROGRAM(sending_from_nowhere_and_receiving_to_nowhere_is_misuse)
-{
-    misuse("send_nothing", "strand_chan_send");
-    misuse("receive_into_nothing", "strand_chan_receive");
-}
-
-TEST_PROGRAM(selecting_on_the_own_end_or_on_nobodys_or_with_unknown_flags_is_misuse)
-{
-    misuse("select_on_its_own_end", "strand_select");
-    misuse("select_on_the_end_of_nobody", "strand_on_end");
-    misuse("select_with_unknown_flags", "strand_select");
-    CHECK_CONTAINS(o.err, "0x4");
-    misuse("select_of_nothing", "strand_select");
-    CHECK_CONTAINS(o.err, "NULL");
-}
-
-TEST_PROGRAM(receiving_and_selecting_in_a_no_suspend_section_is_misuse_even_if_it_would_not_wait)
-{
-    misuse("receive_in_no_suspend", "strand_chan_receive");
-    misuse("select_in_no_suspend", "strand_select");
-}
-
-TEST_PROGRAM(a_ticker_has_to_be_made_with_a_period)
-{
-    misuse("tick_without_a_period", "strand_ticker_every");
-    misuse("tick_with_no_ticker", "strand_wait_tick");
-    misuse("select_on_no_ticker", "strand_on_tick");
 }

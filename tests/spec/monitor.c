@@ -6,8 +6,6 @@
 
 #include "strand/monitor.h"
 
-#include <signal.h>
-
 /* An account: in a header there would be nothing but struct account and the two functions. */
 STRAND_MONITOR(account, {
     int balance, movements;
@@ -146,26 +144,4 @@ TEST_INSIDE(two_monitors_can_be_entered_one_inside_the_other)
     CHECK_EQ(move_between(&from, &to, 4), 6);
     CHECK_EQ(account_move(&to, 0), 4);
     strand_yield();
-}
-
-static void misuse(const char *name, const char *function, const char *what)
-{
-    static struct test_output o;
-    test_program(&o, "limit_misuse", name);
-    CHECK(strstr(o.out, "still alive") == NULL);
-    CHECK(o.signalled);
-    CHECK_EQ(o.status, SIGABRT);
-    CHECK_CONTAINS(o.err, function);
-    CHECK_CONTAINS(o.err, what);
-}
-
-/* N-02 */
-TEST_PROGRAM(blocking_in_a_monitor_is_misuse_that_names_where_it_was_entered)
-{
-    misuse("block_in_a_monitor", "strand_sleep", "limit_misuse.c:");
-}
-
-TEST_PROGRAM(entering_a_monitor_again_is_misuse)
-{
-    misuse("enter_a_monitor_twice", "STRAND_MONITOR_ENTER", "already");
 }

@@ -1,28 +1,13 @@
 /*
  * What does not suspend is atomic for the other strands of its thread; that it is meant so is said, and checked: by
- * no-suspend sections (see misuse.c for those), and by locks of the system's that are asked to be checked. Cases that
- * end the program are runs of tests/programs/limit_misuse.c.
+ * no-suspend sections (see misuse.c for those), and by locks of the system's that are asked to be checked.
  */
 #define SUITE no_suspend
 #include "test.h"
 
 #include "strand/limit.h"
 
-#include <signal.h>
-
 #include "strand/check.h"
-
-static struct test_output o;
-
-static void misuse(const char *name, const char *function, const char *what)
-{
-    test_program(&o, "limit_misuse", name);
-    CHECK(strstr(o.out, "still alive") == NULL);
-    CHECK(o.signalled);
-    CHECK_EQ(o.status, SIGABRT);
-    CHECK_CONTAINS(o.err, function);
-    CHECK_CONTAINS(o.err, what);
-}
 
 /* ---- atomic without a lock ----------------------------------------------------------------------- */
 
@@ -130,32 +115,6 @@ TEST_RACE(a_lock_excludes_others_across_suspensions)
 
 /* ---- sections ------------------------------------------------------------------------------------- */
 
-TEST_PROGRAM(taking_a_permit_in_a_section_is_misuse_even_if_one_is_free)
-{
-    misuse("acquire_in_a_section", "strand_prio_acquire", "limit_misuse.c:");
-    misuse("request_in_a_section", "strand_limits_acquire", "limit_misuse.c:");
-}
-
-/* N-04 */
-TEST_PROGRAM(leaving_a_scope_with_children_in_a_section_is_misuse_that_names_both_places)
-{
-    static const char *const names[] = {"leave_a_scope_in_a_section", "throw_out_of_a_scope_in_a_section",
-                                        "leave_a_scope_in_a_monitor"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        misuse(names[i], "misuse of STRAND_SCOPE: leaving the scope of tests/programs/limit_misuse.c:",
-               "inside a no-suspend section");
-        CHECK_CONTAINS(o.err, "the section was opened at tests/programs/limit_misuse.c:");
-        CHECK(strstr(o.out, "somebody runs inside") == NULL);
-    }
-}
-
-/* N-04 */
-TEST_PROGRAM(leaving_a_scope_with_children_under_a_checked_mutex_is_misuse_even_if_they_have_ended)
-{
-    misuse("leave_a_scope_with_a_mutex", "misuse of STRAND_SCOPE", "the lock was taken at ");
-    misuse("leave_a_scope_whose_child_has_ended_with_a_mutex", "misuse of STRAND_SCOPE", "the lock was taken at ");
-}
-
 static void *yield_once(void *arg)
 {
     strand_yield();
@@ -195,54 +154,6 @@ TEST_INSIDE(trying_and_giving_back_are_allowed_in_a_section)
 
 /* ---- functions of the user's ------------------------------------------------------------------------- */
 
-/* On one thread, and on two: there a lock is held meanwhile. */
-static void misuse_in_hook(const char *name, const char *function, const char *what)
-{
-    char on_two[64];
-    snprintf(on_two, sizeof on_two, "2 %s", name);
-    for (int i = 0; i < 2; i++) {
-        misuse(i ? on_two : name, function, what);
-        CHECK_CONTAINS(o.err, "shelves");
-        CHECK_CONTAINS(o.err, "was made in make_it_ask");
-        CHECK_CONTAINS(o.out, "wait\n"); /* who is told of it can look at the semaphore */
-    }
-}
-
-/* */
-TEST_PROGRAM(a_function_that_orders_waiters_may_not_block)
-{
-    misuse_in_hook("yield_in_compare", "misuse of strand_yield: it may block", "strand_prio_options.compare");
-    misuse_in_hook("yield_in_priority", "misuse of strand_yield: it may block", "strand_prio_options.priority");
-    misuse_in_hook("yield_in_a_prune", "misuse of strand_yield: it may block", "strand_prio_options.priority");
-}
-
-/* */
-TEST_PROGRAM(a_function_that_orders_waiters_may_not_use_their_semaphore)
-{
-    misuse_in_hook("use_in_compare", "misuse of strand_prio_waiting", "inside strand_prio_options.compare");
-    misuse_in_hook("use_in_priority", "misuse of strand_prio_waiting", "inside strand_prio_options.priority");
-    misuse_in_hook("use_in_a_select", "misuse of strand_prio_waiting", "inside strand_prio_options.priority");
-    misuse_in_hook("use_in_a_prune", "misuse of strand_prio_waiting", "inside strand_prio_options.priority");
-}
-
-/* */
-TEST_PROGRAM(a_function_that_orders_waiters_may_not_throw)
-{
-    misuse_in_hook("throw_in_compare", "misuse of strand_prio_options.compare", "has thrown 'no order'");
-    misuse_in_hook("throw_in_priority", "misuse of strand_prio_options.priority", "has thrown 'no order'");
-    misuse_in_hook("throw_in_a_release", "misuse of strand_prio_options.priority", "has thrown 'no order'");
-}
-
-/* N-04 */
-TEST_PROGRAM(what_a_channel_drops_its_values_by_may_neither_block_nor_throw)
-{
-    misuse("yield_in_a_drop", "misuse of strand_yield: it may block, inside strand_chan_attr.drop",
-           "the channel 'rest' was opened in leave_a_value");
-    misuse("throw_in_a_drop", "misuse of strand_chan_attr.drop: the function has thrown 'no drop'",
-           "the channel 'rest' was opened in leave_a_value");
-    misuse("throw_in_a_drop_of_a_post", "misuse of strand_chan_attr.drop: the function has thrown 'no drop'", "posted");
-}
-
 static strand_prio_semaphore semaphores[2];
 
 /* Of the one semaphore: it uses the other. */
@@ -275,30 +186,6 @@ static void *acquire_once_more(void *limit)
 
 /* ---- misuse of semaphores --------------------------------------------------------------------------- */
 
-/* R-01, contract 4.69 */
-TEST_PROGRAM(giving_back_more_permits_than_were_taken_is_misuse_that_names_the_semaphore)
-{
-    misuse("release_too_much", "strand_prio_release", "pages");
-    CHECK_CONTAINS(o.err, "make_it_here");
-    misuse("release_a_limit_too_much", "strand_limit_release", "users");
-}
-
-TEST_PROGRAM(a_semaphore_that_was_copied_or_never_initialised_is_misuse)
-{
-    misuse("use_a_copy", "strand_prio_acquire", "copied");
-    misuse("use_zeros", "strand_prio_acquire", "never initialised");
-    misuse("make_without_permits", "strand_prio_init", "permits is 0");
-}
-
-/* */
-TEST_PROGRAM(making_a_semaphore_anew_while_strands_wait_for_it_is_misuse)
-{
-    misuse("make_it_again_while_somebody_waits", "misuse of strand_prio_init: it is initialised again while 1 wait",
-           "was made in make_it_ask");
-    misuse("make_a_limit_again_while_somebody_waits",
-           "misuse of strand_limit_init: it is initialised again while 1 wait", "users");
-}
-
 /* */
 TEST_INSIDE(a_semaphore_that_nobody_waits_for_can_be_made_anew)
 {
@@ -327,53 +214,7 @@ TEST_INSIDE(what_an_earlier_semaphore_has_left_in_part_does_not_hinder_a_new_one
     strand_yield();
 }
 
-TEST_PROGRAM(null_in_the_place_of_an_object_is_misuse_of_the_function_that_was_given_it)
-{
-    static const char *const functions[] = {
-        "strand_prio_init",        "strand_prio_acquire",       "STRAND_PRIO_PERMIT",
-        "strand_prio_try_acquire", "strand_prio_release",       "strand_prio_reconsider",
-        "strand_on_prio_permit",   "strand_prio_prune",         "strand_prio_waiting",
-        "strand_prio_in_flight",   "strand_limit_init",         "strand_limit_acquire",
-        "STRAND_LIMIT_PERMIT",     "strand_limit_try_acquire",  "strand_limit_release",
-        "strand_on_limit",         "strand_limit_in_flight",    "STRAND_LIMIT",
-        "strand_limits_acquire",   "strand_limits_try_acquire", "strand_limits_release",
-        "STRAND_MONITOR_ENTER",
-    };
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        char name[64], told[64];
-        snprintf(name, sizeof name, "null for %s", functions[i]);
-        snprintf(told, sizeof told, "misuse of %s: ", functions[i]);
-        misuse(name, told, "NULL");
-    }
-}
-
 /* ---- mutexes of the system's -------------------------------------------------------------------------- */
-
-/* N-04 */
-TEST_PROGRAM(suspending_with_a_checked_mutex_is_misuse_that_names_the_place_of_the_lock)
-{
-    misuse("sleep_with_a_mutex", "strand_sleep", "limit_misuse.c:");
-    misuse("sleep_with_a_tried_mutex", "strand_yield", "limit_misuse.c:");
-    misuse("sleep_with_a_mutex_of_a_clock", "strand_yield", "limit_misuse.c:");
-}
-
-TEST_PROGRAM(mutexes_may_be_released_in_any_order_and_the_ones_that_are_left_count)
-{
-    misuse("sleep_with_the_older_of_two", "strand_yield", "limit_misuse.c:");
-    misuse("sleep_with_the_newer_of_two", "strand_yield", "limit_misuse.c:");
-}
-
-TEST_PROGRAM(a_mutex_outlasts_the_section_that_it_was_locked_in)
-{
-    misuse("lock_in_a_section_and_sleep_behind_it", "strand_yield", "limit_misuse.c:");
-}
-
-/* N-04 */
-TEST_PROGRAM(a_strand_that_ends_with_a_checked_mutex_is_misuse)
-{
-    misuse("end_with_a_mutex", "strand_fn", "has ended");
-    misuse("let_a_child_end_with_a_mutex", "strand_fn", "has ended");
-}
 
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER, other = PTHREAD_MUTEX_INITIALIZER;
 

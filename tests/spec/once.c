@@ -164,11 +164,3 @@ TEST_RACE(cancels_race_with_the_run)
             (void)test_join_interrupted(children[(n + i) % 4]);
     }
 }
-
-TEST_PROGRAM(running_it_from_its_own_run_is_misuse)
-{
-    static struct test_output o;
-    test_program(&o, "locks", "once_within_once");
-    CHECK(o.signalled);
-    CHECK_CONTAINS(o.out, "function=strand_once_run");
-}

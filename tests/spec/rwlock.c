@@ -250,34 +250,6 @@ TEST_INSIDE(a_block_gives_it_back_when_it_is_left_by_an_exception)
 
 /* ---- misuse ---------------------------------------------------------------------------------------------- */
 
-static struct test_output o;
-
-static void misuse(const char *name, const char *told, const char *made)
-{
-    test_program(&o, "locks", name);
-    CHECK(o.signalled);
-    CHECK_CONTAINS(o.out, told);
-    CHECK_CONTAINS(o.out, made);
-}
-
-TEST_PROGRAM(locking_it_again_as_its_writer_is_misuse_and_tells_where_it_was_locked)
-{
-    misuse("write_twice", "function=strand_rwlock_write", "write_here");
-    misuse("read_as_the_writer", "function=strand_rwlock_read", "write_here");
-}
-
-TEST_PROGRAM(writing_as_its_reader_is_misuse_and_tells_where_it_was_locked)
-{
-    misuse("write_as_a_reader", "function=strand_rwlock_write", "read_here");
-}
-
-/* contract 5.6 */
-TEST_PROGRAM(reading_again_while_a_writer_waits_is_misuse_and_tells_where_it_was_locked)
-{
-    misuse("read_again_while_a_writer_waits", "function=strand_rwlock_read", "read_here");
-    CHECK_CONTAINS(o.out, "would wait for itself");
-}
-
 static void *read_twice(void *lock)
 {
     for (long i = 0; i < test_scale(20000); i++) {
@@ -296,27 +268,4 @@ TEST_RACE(reading_again_where_no_writer_waits_is_let_pass)
     for (int i = 0; i < 4; i++)
         strand_spawn(s, read_twice, &lock);
     strand_scope_join(s);
-}
-
-TEST_PROGRAM(giving_back_what_one_does_not_hold_is_misuse)
-{
-    misuse("read_done_by_nobody", "function=strand_rwlock_read_done", "");
-    misuse("read_done_by_another", "function=strand_rwlock_read_done", "the caller does not hold");
-    misuse("write_done_by_another", "function=strand_rwlock_write_done", "");
-}
-
-TEST_PROGRAM(ending_as_the_writer_is_misuse)
-{
-    misuse("end_as_the_writer", "ends, and still holds a read-write lock", "write_here");
-}
-
-TEST_PROGRAM(ending_as_a_reader_is_misuse)
-{
-    misuse("end_as_a_reader", "ends, and still holds a read lock", "read_here");
-}
-
-TEST_PROGRAM(ending_with_locks_whose_memory_is_gone_is_misuse_and_tells_where_they_were_locked)
-{
-    misuse("end_with_lost_rwlocks", "ends, and still holds a read", "lose_rwlocks");
-    CHECK_CONTAINS(o.out, ", and it holds 1 more");
 }

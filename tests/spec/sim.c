@@ -1042,13 +1042,6 @@ TEST_REAL(an_offloaded_function_may_take_virtual_time)
     sleep_a_while(NULL);
 }
 
-TEST_PROGRAM(a_strand_that_sleeps_as_a_plain_thread_is_misuse)
-{
-    test_program(&o, "crew_misuse", "sleep_as_a_plain_thread");
-    CHECK(o.signalled);
-    CHECK_CONTAINS(o.err, "strand_sim_sleep");
-}
-
 TEST_REAL(plain_threads_are_played_and_the_seed_orders_what_they_post)
 {
     int order[10], other[10], different = 0;

@@ -541,6 +541,22 @@ TEST_PROGRAM(without_guards_an_overflow_is_found_at_the_next_switch)
     CHECK_CONTAINS(o.err, "deep-diver");
 }
 
+TEST_PROGRAM(an_overflow_on_a_fibre_is_reported_as_that_strands)
+{
+    overflow("fibre");
+    CHECK_CONTAINS(o.err, "overflow");
+    CHECK_CONTAINS(o.err, "deep-diver");
+    CHECK_CONTAINS(o.err, "dive_deeper");
+}
+
+TEST_PROGRAM(without_guards_an_overflow_on_a_fibre_is_found_at_the_next_switch)
+{
+    setenv("STRAND_GUARDS", "none", 1);
+    overflow("fibre-switch");
+    CHECK_CONTAINS(o.err, "overflow");
+    CHECK_CONTAINS(o.err, "deep-diver");
+}
+
 /* contract 3.8 */
 TEST_PROGRAM(a_fault_that_is_no_overflow_is_not_called_one)
 {
