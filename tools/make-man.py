@@ -14,6 +14,7 @@ function, variable or macro without a comment is reported; with --strict that fa
 
 It is called by tools/man.sh from the root of the repository, because doxygen names the headers from there.
 """
+import functools
 import pathlib
 import re
 import sys
@@ -190,31 +191,32 @@ def errors(page, blocks_too):
     return out or ["None." if part_of_expression(page) else "None. Misuse is reported and ends the program."]
 
 
+@functools.cache
 def example(names):
     """Some lines of a program of this repository that uses one of the names, the first in the order of EXAMPLES."""
-    for pattern in EXAMPLES:
-        for path in sorted(pathlib.Path().glob(pattern)):
-            lines = source_of(path)
-            for name in [*names, *[name.upper() for name in names if name.endswith("_attr")]]:
-                word = rf"(?<!\w){name}(?!\w)"
-                # In a function, or as a declaration; not in a comment.
-                for use in (rf" (?!\s*/?\*).*{word}", rf"(?!/\*|//|#|TEST).*{word}"):
-                    at = next((i for i, line in enumerate(lines) if re.match(use, line) and not line.endswith("\\")), None)
-                    if at is not None:
-                        return path, part_of(lines, at)
+    for path, lines in sources():
+        for name in [*names, *[name.upper() for name in names if name.endswith("_attr")]]:
+            word = rf"(?<!\w){name}(?!\w)"
+            using = [(i, line) for i, line in enumerate(lines) if name in line and not line.endswith("\\")]
+            # In a function, or as a declaration; not in a comment.
+            for use in (rf" (?!\s*/?\*).*{word}", rf"(?!/\*|//|#|TEST).*{word}"):
+                at = next((i for i, line in using if re.match(use, line)), None)
+                if at is not None:
+                    return path, part_of(lines, at)
     return None
 
 
-sources = {}
+@functools.cache
+def sources():
+    """The programs that examples are taken from, in their order: each a path and its lines."""
+    return [(path, lines_of(path)) for pattern in EXAMPLES for path in sorted(pathlib.Path().glob(pattern))]
 
 
-def source_of(path):
-    if path not in sources:
-        text = path.read_text(encoding="utf-8")
-        if path.suffix == ".md":  # of a page, the programs
-            text = "\n".join(re.findall(r"^```c\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
-        sources[path] = text.splitlines()
-    return sources[path]
+def lines_of(path):
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":  # of a page, the programs
+        text = "\n".join(re.findall(r"^```c\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
+    return text.splitlines()
 
 
 def part_of(lines, at, before=3, after=4):
@@ -287,8 +289,9 @@ def write_page(page, neighbours, known, folder, version, date):
         out += [".SH ERRORS", *errors(page, bool(blocking))]
     others = related(page, [plain(page.comment), *[line for lines in written for line in lines]], known)
     others += [near for near in neighbours if near not in others]
-    shown_in = example(names)
-    elsewhere = [name for name in [*neighbours, *others] if known[name].file == page.file and example(known[name].names())]
+    shown_in = example(tuple(names))
+    here = [name for name in [*neighbours, *others] if known[name].file == page.file]
+    elsewhere = [name for name in here if example(tuple(known[name].names()))]
     if shown_in:
         path, part = shown_in
         out += [".SH EXAMPLES", f"From \\fI{code(str(path))}\\fP:", ".PP", ".in +4n", ".EX"]
