@@ -4,6 +4,7 @@
 # The relative links of the documents lead to files that exist, and those with an anchor into a Markdown file to a
 # heading of it. What docs/coverage.md lists is there. Each picture of docs/pictures was drawn since its source was given
 # the labels that it has. Lines that compile a program name the flags which the installed library asks for.
+# The table of what operations throw has every function that may wait.
 set -u
 export LC_ALL=C.UTF-8
 
@@ -67,6 +68,14 @@ done
 git ls-files '*.md' | xargs grep -nE '^ *(gcc|clang|cc|g\+\+|clang\+\+) .*-Iinclude' |
     grep -vE -e '-fexceptions -fstack-clash-protection' &&
     echo "docs: these lines do not compile with the flags of tools/package/strand.pc.in" && status=1
+# A reader looks up there what a function throws that may wait.
+table=$(sed -n '/^## What each operation throws/,/^## Out of memory/p' docs/errors.md)
+for name in $(sed -n 's/.*STRAND_BLOCKS.* \**\(strand_[a-z_]*[a-z]\)(.*/\1/p' include/strand.h include/strand/*.h); do
+    case $table in
+    *"\`$name\`"*) ;;
+    *) echo "docs: the table of docs/errors.md has no row for $name, which may wait" && status=1 ;;
+    esac
+done
 tools/coverage-report.py docs/coverage.md || status=1
 [ $status -ne 0 ] || echo "docs: ok"
 exit $status
