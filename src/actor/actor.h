@@ -412,11 +412,11 @@ static inline bool cell_lock(struct thread *thread, struct cell *cell, uint64_t 
             break;
         }
     }
-    arch_note_acquire(cell);
+    arch_san_acquire(cell);
     *word = w;
     if (!(w & CELL_AWAKE) || LIKELY(atomic_load_explicit(&word_task(w)->serial, memory_order_relaxed) == serial))
         return true;
-    arch_note_release(cell);
+    arch_san_release(cell);
     atomic_store_explicit(&cell->word, w, memory_order_release); /* [A7] */
     return false;
 }
@@ -434,13 +434,13 @@ static inline uint64_t cell_lock_living(struct thread *thread, struct cell *cell
             break;
         }
     }
-    arch_note_acquire(cell);
+    arch_san_acquire(cell);
     return w;
 }
 
 static inline void cell_unlock(struct cell *cell, uint64_t word)
 {
-    arch_note_release(cell);
+    arch_san_release(cell);
     atomic_store_explicit(&cell->word, word, memory_order_release); /* [A7] */
 }
 

@@ -72,7 +72,7 @@ static struct kind *kind_new(struct thread *thread, struct place *place, const s
     kind->slow =
         class->priority || class->log_receives || place->quantum || class->mailbox_full == STRAND_MAILBOX_FULL_OLDEST;
     lay_out(kind, class, args);
-    arch_note_release(kind);
+    arch_san_release(kind);
     return kind;
 }
 
@@ -134,7 +134,7 @@ struct task *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word)
     struct task *task = task_new(thread);
     if (UNLIKELY(!task))
         return NULL;
-    arch_note_acquire(task);
+    arch_san_acquire(task);
     task->cell = cell;
     task->runner = NULL;
     task->first = task->batch = NULL;
@@ -165,7 +165,7 @@ struct runner *task_schedule_(struct thread *thread, struct task *task)
 void task_retire(struct thread *thread, struct task *task)
 {
     atomic_store_explicit(&task->serial, 0, memory_order_release); /* [A8] */
-    arch_note_release(task);
+    arch_san_release(task);
     task_free(thread, task);
 }
 

@@ -59,7 +59,7 @@ static void unmake(struct thread *thread, struct cell *cell)
         free(cell_state(cell));
     struct slab_cache *cache = &actor_thread_of(thread)->cells[cell_kind(cell)->size_class];
     free_more(cell);
-    arch_note_release(cell);
+    arch_san_release(cell);
     slab_put(cache, cell);
 }
 
@@ -94,7 +94,7 @@ static struct cell *build(struct thread *thread, struct kind *kind, struct cell 
     struct cell *cell = driver_slab_get(thread, &actor_thread_of(thread)->cells[kind->size_class]);
     if (!cell)
         return NULL;
-    arch_note_acquire(cell);
+    arch_san_acquire(cell);
     cell->form = (uintptr_t)kind;
     if (!give_state(thread, cell)) {
         slab_put(&actor_thread_of(thread)->cells[kind->size_class], cell);

@@ -117,7 +117,7 @@ static void link_place(struct thread *thread, struct system *system, struct plac
 {
     spin_lock(&system->lock, thread);
     place->next = atomic_load_explicit(&system->places, memory_order_relaxed);
-    arch_note_release(&system->places);
+    arch_san_release(&system->places);
     atomic_store_explicit(&system->places, place, memory_order_release); /* [PB1] */
     spin_unlock(&system->lock);
 }
@@ -125,7 +125,7 @@ static void link_place(struct thread *thread, struct system *system, struct plac
 static struct place *find(struct system *system, const char *name)
 {
     struct place *place = atomic_load_explicit(&system->places, memory_order_acquire); /* [PB1] */
-    arch_note_acquire(&system->places);
+    arch_san_acquire(&system->places);
     while (place && strcmp(place->name, name) != 0)
         place = place->next;
     return place;

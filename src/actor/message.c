@@ -39,14 +39,14 @@ static inline struct envelope *envelope_new(struct thread *thread, size_t size)
         return driver_malloc(thread, sizeof(struct envelope) + size);
     struct envelope *e = driver_slab_get(thread, &actor_thread_of(thread)->envelopes[class]);
     if (LIKELY(e != NULL))
-        arch_note_acquire(e);
+        arch_san_acquire(e);
     return e;
 }
 
 void envelope_unsend(struct thread *thread, struct envelope *e)
 {
     int class = class_of(e->message.size);
-    arch_note_release(e);
+    arch_san_release(e);
     if (LIKELY(class < ENVELOPE_CLASSES))
         slab_put(&actor_thread_of(thread)->envelopes[class], e);
     else

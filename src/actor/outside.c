@@ -46,7 +46,7 @@ static struct member *arrive(struct post *post)
 {
     struct parcel *parcel = CONTAINER(post, struct parcel, post);
     struct thread *thread = thread_self();
-    arch_note_acquire(post);
+    arch_san_acquire(post);
     bool here = thread && runtime_of(thread) == parcel->runtime;
     struct envelope *e = here ? message_new(thread, parcel->type, parcel->body, parcel->size) : NULL;
     if (!e) {
@@ -128,7 +128,7 @@ int outside_send(strand_actor to, strand_actor sender, const strand_message_type
     }
     parcel->runtime = runtime_of_run(run);
     stranger_acts(parcel->runtime);
-    arch_note_release(&parcel->post);
+    arch_san_release(&parcel->post);
     pool_post(&runtime_of_run(run)->sub.pool, &parcel->post);
     arch_run_unuse(run);
     return 0;

@@ -28,9 +28,9 @@ static void reap(struct thread *thread, struct system *system)
         if (atomic_load_explicit(&r->idle, memory_order_acquire) & RUNNER_LISTED) /* [T2] */
             continue;
         list_remove(&r->others);
-        arch_note_acquire(r->strand);
+        arch_san_acquire(r->strand);
         end_consume(thread, scope, r->strand);
-        arch_note_release(r);
+        arch_san_release(r);
         slab_put(&actor_thread_of(thread)->runners, r);
     }
 }
@@ -81,7 +81,7 @@ int place_make_runner(struct thread *thread, struct place *place, struct runner 
     struct runner *r = driver_slab_get(thread, &actor_thread_of(thread)->runners);
     if (!r)
         return -ENOMEM;
-    arch_note_acquire(r);
+    arch_san_acquire(r);
     memset((char *)r + sizeof(uint64_t), 0, sizeof *r - sizeof(uint64_t));
     r->place = place;
     struct scope *scope = (struct scope *)(uintptr_t)system->scope.bits[0];
@@ -110,7 +110,7 @@ OWN_INLINE bool claim(struct thread *thread, struct runner *r)
         atomic_store_explicit(&r->idle, 0, memory_order_relaxed);
     }
     if (LIKELY(state & RUNNER_IDLE))
-        arch_note_acquire(r);
+        arch_san_acquire(r);
     return state & RUNNER_IDLE;
 }
 
@@ -193,7 +193,7 @@ static bool push_rest(struct thread *thread, struct place *place, struct runner 
  * a task may have starved because the runner was not idle: the caller has to look again [T3]. */
 static COLD void release_idle(struct thread *thread, struct place *place, struct runner *r)
 {
-    arch_note_release(r);
+    arch_san_release(r);
     if (!rest_there(r) && !push_own(thread, place, r) && !push_rest(thread, place, r))
         atomic_store_explicit(&r->idle, RUNNER_IDLE, memory_order_release); /* [T5] */
     atomic_thread_fence(memory_order_seq_cst);                              /* [T3] */
@@ -212,7 +212,7 @@ static COLD struct runner *take_any(struct thread *thread, struct place *place)
     }
     spin_unlock_if_concurrent(&system->lock, thread);
     if (found)
-        arch_note_acquire(found);
+        arch_san_acquire(found);
     return found;
 }
 
@@ -267,7 +267,7 @@ bool place_put(struct thread *thread, struct runner *r)
     struct place *place = r->place;
     bool slow = atomic_load_explicit(&place->slow_idle, memory_order_relaxed) ||
                 atomic_load_explicit(&r->idle, memory_order_relaxed);
-    arch_note_release(r);
+    arch_san_release(r);
     return (LIKELY(!slow) && LIKELY(push_own(thread, place, r))) || put_slow(thread, place, r);
 }
 
@@ -394,7 +394,7 @@ void place_go(struct thread *thread, struct runner *r, bool fresh)
     if (UNLIKELY(!thread->current)) { /* a post, from outside of the run */
         if (begins)
             count_spawned(thread);
-        arch_note_release(begins ? (void *)c : (void *)&c->member);
+        arch_san_release(begins ? (void *)c : (void *)&c->member);
         pool_deliver(thread, &c->member);
         return;
     }
@@ -405,7 +405,7 @@ void place_go(struct thread *thread, struct runner *r, bool fresh)
     struct fibre *fibre = c->member.fibre;
     if (fresh && !fibre->odd && fibre->pool == thread->pool) {
         plain_store(&fibre->home, NULL, memory_order_relaxed);
-        arch_note_release(&c->member);
+        arch_san_release(&c->member);
         thread_push(thread, fibre, PUSH_NEW); /* depth first: so that a tree of actors stays small */
     } else {
         thread_ready(thread, &c->member);

@@ -42,7 +42,7 @@ static bool lock(struct thread *thread, struct promise *promise, uint64_t serial
             driver_await(thread);
             word = atomic_load_explicit(&promise->word, memory_order_acquire);                  /* [PM3] */
         } else if (swap_word(&promise->word, &word, word | PROMISE_LOCK, thread->concurrent)) { /* [PM3] */
-            arch_note_acquire(promise);
+            arch_san_acquire(promise);
             return true;
         }
     }
@@ -51,7 +51,7 @@ static bool lock(struct thread *thread, struct promise *promise, uint64_t serial
 /* From now on the reference works. */
 static void publish(struct promise *promise, uint64_t serial)
 {
-    arch_note_release(promise);
+    arch_san_release(promise);
     atomic_store_explicit(&promise->word, serial << WORD_SERIAL, memory_order_release); /* [PM3] */
 }
 
@@ -68,7 +68,7 @@ static struct promise *make(struct thread *thread, strand_actor *ref)
     struct promise *promise = driver_slab_get(thread, &actor_thread_of(thread)->promises);
     if (!promise)
         return NULL;
-    arch_note_acquire(promise);
+    arch_san_acquire(promise);
     memset((char *)promise + sizeof promise->word, 0, sizeof *promise - sizeof promise->word);
     *ref = (strand_actor){{(uint64_t)(uintptr_t)promise, next_serial(worker_of(thread)) | MARK_PROMISE}};
     promise->watch.who = *ref;
@@ -81,7 +81,7 @@ static void give_back(struct thread *thread, struct promise *promise, uint64_t s
     atomic_store_explicit(&promise->word, word_freed(serial << WORD_SERIAL), memory_order_release); /* [PM1] */
     if (promise->watched.bits[1])
         watch_unlink(thread, promise->watched, &promise->watch);
-    arch_note_release(promise);
+    arch_san_release(promise);
     slab_put(&actor_thread_of(thread)->promises, promise);
 }
 

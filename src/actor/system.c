@@ -100,7 +100,7 @@ static void free_system(struct thread *thread, struct system *system)
     while ((link = list_pop_front(&system->runners)) || (link = list_pop_front(&system->ended)) ||
            (link = list_pop_front(&system->failed))) {
         struct runner *r = CONTAINER(link, struct runner, others);
-        arch_note_release(r);
+        arch_san_release(r);
         slab_put(&actor_thread_of(thread)->runners, r);
     }
     struct kind *kind = atomic_load_explicit(&system->kinds, memory_order_acquire); /* [PB1] */
@@ -208,7 +208,7 @@ void strand_actors_join(strand_actors handle)
         MISUSE_SCOPE("strand_actors_join", (struct scope *)(uintptr_t)system->scope.bits[0],
                      "only the strand that opened a system may wait for it: others use strand_actor_wait");
     runtime_of(thread)->ops->wait_dry_or(thread, me, &system->joiner, &system->has_ended);
-    arch_note_acquire(system->name);
+    arch_san_acquire(system->name);
     give_way_after(thread_self());
 }
 

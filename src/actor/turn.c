@@ -23,7 +23,7 @@
 
 static NOINLINE void set_label(struct runner *r, const struct kind *kind, const struct more *more)
 {
-    arch_note_acquire(kind); /* the spawner found it in a list, without a lock */
+    arch_san_acquire(kind); /* the spawner found it in a list, without a lock */
     const char *name = more && *more->name ? more->name : kind->label;
     size_t length = strnlen(name, sizeof r->label.name - 1);
     memcpy(r->label.name, name, length);
@@ -62,7 +62,7 @@ static bool await_task(struct runner *r)
         atomic_fetch_sub_explicit(&r->place->active, 1, memory_order_relaxed);
     wait_because(thread, me, BLOCKED_ACTOR, 0);
     plain_store(&me->extra, NULL, memory_order_relaxed);
-    arch_note_release(r->place->system->name); /* pairs with a thread that falls idle and finds that all are */
+    arch_san_release(r->place->system->name); /* pairs with a thread that falls idle and finds that all are */
     if (UNLIKELY(!place_put(thread, r))) {
         me->blocked = BLOCKED_NOT;
         place_leave(thread, r);
@@ -77,7 +77,7 @@ static bool await_task(struct runner *r)
     thread = switch_park(thread);
     plain_store(&me->member.fibre->home, thread, memory_order_relaxed); /* place_go ran before this one had left its
                                                                          * thread */
-    arch_note_acquire(&me->member);
+    arch_san_acquire(&me->member);
     me->blocked = BLOCKED_NOT;
     place_relay(thread, r->place);
     return r->task;

@@ -585,7 +585,7 @@ char *arch_signal_sp(const void *ucontext);
         "xmm13", "xmm14", "xmm15", "st", "st(1)", "st(2)", "st(3)", "st(4)", "st(5)", "st(6)",                         \
         "st(7)" ARCH_CLOBBERED_TOO
 
-#include "notes.h"
+#include "san.h"
 
 #include "context.h"
 

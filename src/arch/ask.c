@@ -74,7 +74,7 @@ void arch_ask_after_fork(void)
 static bool is_ours(int signal)
 {
     struct sigaction now;
-    return signal && arch_note_sigaction(signal, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+    return signal && arch_san_sigaction(signal, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
            now.sa_sigaction == on_ask;
 }
 
@@ -88,8 +88,8 @@ static int choose_signal(void)
     if (pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0)
         return 0;
     for (int signal = SIGRTMAX; signal >= SIGRTMIN; signal--)
-        if (!sigismember(&blocked, signal) && arch_note_sigaction(signal, NULL, &now) == 0 &&
-            !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL && arch_note_sigaction(signal, &ours, NULL) == 0)
+        if (!sigismember(&blocked, signal) && arch_san_sigaction(signal, NULL, &now) == 0 &&
+            !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL && arch_san_sigaction(signal, &ours, NULL) == 0)
             return arch_state.ask_signal = signal;
     return 0;
 }

@@ -25,7 +25,7 @@ static char *reserve(size_t bytes)
 int arch_handles_start(void)
 {
     struct arch_chunks *chunks = &arch_state.chunks;
-    for (size_t bytes = arch_notes_handles(); bytes >= HANDLES_LEAST; bytes /= 2) {
+    for (size_t bytes = arch_san_handles(); bytes >= HANDLES_LEAST; bytes /= 2) {
         char *raw = reserve(bytes + CHUNKS_STEP * ARCH_CHUNK);
         if (!raw)
             continue;

@@ -39,7 +39,7 @@ int arch_map(size_t bytes, void **out)
 
 void arch_unmap(void *at, size_t bytes)
 {
-    arch_note_unmap(at, bytes);
+    arch_san_unmap(at, bytes);
     if (munmap(at, bytes) == 0)
         return;
     /* The system had merged it with both of its neighbours, and may not have one mapping more; or a sandbox that the
@@ -125,7 +125,7 @@ __attribute__((no_sanitize_address)) NOINLINE size_t arch_stack_used(char *low, 
     uint64_t *at = lowest_written(low, __builtin_frame_address(0));
     __asm__ volatile("movq %%rsp, %0" : "=r"(here));
     if ((char *)at < here)
-        arch_note_look(at, (size_t)(here - (char *)at));
+        arch_san_look(at, (size_t)(here - (char *)at));
     while ((char *)at < here && !*at)
         at++;
     char *lowest = (char *)at < here ? (char *)at : here;

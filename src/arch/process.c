@@ -375,7 +375,7 @@ static bool mxcsr_measure(void)
 
 static bool membarrier_register(void)
 {
-    return arch_notes_membarrier() && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+    return arch_san_membarrier() && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 void arch_process_lock(void)
@@ -396,12 +396,12 @@ void arch_carried_lock(void)
         else
             arch_thread_yield();
     }
-    arch_note_acquire(&arch_state.carried);
+    arch_san_acquire(&arch_state.carried);
 }
 
 void arch_carried_unlock(void)
 {
-    arch_note_release(&arch_state.carried);
+    arch_san_release(&arch_state.carried);
     atomic_flag_clear_explicit(&arch_state.carried, memory_order_release); /* [LK1] */
 }
 

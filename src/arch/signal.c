@@ -78,7 +78,7 @@ static int install(int signal)
 {
     struct arch_watched *watched = &arch_state.watched[signal - 1];
     struct sigaction now;
-    if (arch_note_sigaction(signal, NULL, &now) < 0)
+    if (arch_san_sigaction(signal, NULL, &now) < 0)
         return -errno;
     if (now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_watched)
         return 0; /* the program's handler over the library's has put it back */
@@ -88,7 +88,7 @@ static int install(int signal)
     struct sigaction ours = {.sa_sigaction = on_watched, .sa_mask = now.sa_mask};
     int restart = is_function(&now) ? now.sa_flags & SA_RESTART : SA_RESTART; /* the program may rely on EINTR */
     ours.sa_flags = SA_SIGINFO | SA_ONSTACK | restart | (now.sa_flags & (SA_NOCLDSTOP | SA_NOCLDWAIT));
-    return arch_note_sigaction(signal, &ours, NULL) < 0 ? -errno : 0;
+    return arch_san_sigaction(signal, &ours, NULL) < 0 ? -errno : 0;
 }
 
 static void restore(int signal)
@@ -96,8 +96,8 @@ static void restore(int signal)
     struct arch_watched *watched = &arch_state.watched[signal - 1];
     struct sigaction now;
     watched->buried = true;
-    if (arch_note_sigaction(signal, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_watched)
-        watched->buried = arch_note_sigaction(signal, &watched->previous, NULL) < 0;
+    if (arch_san_sigaction(signal, NULL, &now) == 0 && now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_watched)
+        watched->buried = arch_san_sigaction(signal, &watched->previous, NULL) < 0;
 }
 
 static void release_signals(uint64_t signals)

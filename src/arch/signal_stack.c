@@ -37,7 +37,7 @@ static int take(void **out)
     size_t page = arch_page_size();
     *out = atomic_exchange_explicit(&arch_state.spare_signal_stack, NULL, memory_order_acquire); /* [PB1] */
     if (*out) {
-        arch_note_acquire(&arch_state.spare_signal_stack);
+        arch_san_acquire(&arch_state.spare_signal_stack);
         return 0;
     }
     int error = arch_map(page + stack_bytes() + page, out);
@@ -49,7 +49,7 @@ static int take(void **out)
 static void give(void *memory)
 {
     void *none = NULL;
-    arch_note_release(&arch_state.spare_signal_stack);
+    arch_san_release(&arch_state.spare_signal_stack);
     if (!atomic_compare_exchange_strong_explicit(&arch_state.spare_signal_stack, &none, memory, memory_order_release,
                                                  memory_order_relaxed)) /* [PB1] */
         arch_unmap(memory, arch_page_size() * 2 + stack_bytes());

@@ -105,8 +105,8 @@ struct arch_state {
     /* trace.c */
     struct arch_tracer *tracer; /* NULL: no libunwind */
 
-    /* notes.c, notes_tsan.c */
-    struct arch_noted *noted; /* unused records, under the lock */
+    /* san.c, san_tsan.c */
+    struct arch_san_stack *san_stacks; /* unused records, under the lock */
     uint32_t fiber_lock;
     void *fiber_maker; /* the fiber in whose name TSan's fibers are made */
 
@@ -171,7 +171,7 @@ void *arch_thread_main(void *start);
  * library's handler was installed with it. */
 void arch_signal_pass_on(int signal, siginfo_t *info, void *ucontext, const struct sigaction *previous);
 /* sigaction for a handler that is not instrumented: TSan does not delay its signals. */
-int arch_note_sigaction(int signal, const struct sigaction *new, struct sigaction *old);
+int arch_san_sigaction(int signal, const struct sigaction *new, struct sigaction *old);
 /* The only lock; held across a fork. */
 void arch_process_lock(void);
 void arch_process_unlock(void);

@@ -53,7 +53,7 @@ static void deleted(_Unwind_Reason_Code reason, struct _Unwind_Exception *except
 _Unwind_Reason_Code arch_unwind_(struct arch_flight *flight); /* for x86_64.S */
 _Unwind_Reason_Code arch_unwind_(struct arch_flight *flight)
 {
-    arch_note_throw();
+    arch_san_throw();
     if (flight->thrown)
         return (_Unwind_Reason_Code)arch_thrown_unwind_(flight->thrown);
     struct _Unwind_Exception *exception = exception_of(flight);

@@ -309,7 +309,7 @@ int arch_thread_count(void)
     struct stat tasks;
     if (stat("/proc/self/task", &tasks) < 0)
         return -errno;
-    return (int)tasks.st_nlink - 2 - arch_notes_threads(); /* each is a folder there */
+    return (int)tasks.st_nlink - 2 - arch_san_threads(); /* each is a folder there */
 }
 
 int64_t arch_thread_delayed_ns(void)

@@ -136,7 +136,7 @@ arch_call_landing_:                     /* with the foreign exception in rax */
         .cfi_endproc
         .size   arch_call, . - arch_call
 
-/* void arch_note_release_(void *at), arch_note_acquire_(void *at): arch_order_*_ in C, with all general registers
+/* void arch_san_release_(void *at), arch_san_acquire_(void *at): arch_order_*_ in C, with all general registers
  * preserved. Called by assembler from anywhere, so with any alignment of the stack. */
         .macro  order name, function
         .globl  \name
@@ -179,8 +179,8 @@ arch_call_landing_:                     /* with the foreign exception in rax */
         .size   \name, . - \name
         .endm
 
-        order   arch_note_release_, arch_order_release_
-        order   arch_note_acquire_, arch_order_acquire_
+        order   arch_san_release_, arch_order_release_
+        order   arch_san_acquire_, arch_order_acquire_
 
         .hidden arch_order_release_
         .hidden arch_order_acquire_

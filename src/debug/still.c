@@ -74,13 +74,13 @@ bool still_hold(struct view *view, bool signals)
         out_say(view->out, 0, "this run has one thread only: its strands can't be inspected before that is held\n");
         return false;
     }
-    arch_note_acquire(sub); /* what strands did before they were suspended or held */
+    arch_san_acquire(sub); /* what strands did before they were suspended or held */
     return true;
 }
 
 void still_let_go(struct thread *thread)
 {
-    arch_note_release(&thread->sub->pool);
+    arch_san_release(&thread->sub->pool);
     if (others_go_on(thread))
         pool_release(thread, thread->sub);
 }

@@ -84,7 +84,7 @@ static struct member *arrive(struct arrival *arrival)
 {
     struct cb *waiter = arrival->node.waiter;
     arrival->over = true;
-    arch_note_release(&waiter->member);
+    arch_san_release(&waiter->member);
     return wait_claim(&arrival->node, true) ? &waiter->member : NULL;
 }
 
@@ -92,7 +92,7 @@ static struct member *arrive(struct arrival *arrival)
 static struct member *arrive_by_post(struct post *post)
 {
     struct arrival *arrival = CONTAINER(post, struct arrival, post);
-    arch_note_acquire(post);
+    arch_san_acquire(post);
     struct crew *crew = arrival->crew;
     crew_lock(crew, thread_self());
     struct member *member = arrive(arrival);
@@ -104,7 +104,7 @@ static void post(struct arrival *arrival)
 {
     struct pool *pool = arrival->pool;
     arrival->post.run = arrive_by_post;
-    arch_note_release(&arrival->post);
+    arch_san_release(&arrival->post);
     pool_post(pool, &arrival->post);
 }
 

@@ -204,12 +204,12 @@ static void unwatch(struct thread *thread, struct descriptor *d)
 int descriptor_leave(struct thread *thread, struct descriptor *d)
 {
     uint32_t users = atomic_load_explicit(&d->users, memory_order_relaxed);
-    arch_note_release(d);
+    arch_san_release(d);
     while (!swap_users(thread, d, &users, users - 1))
         ;
     if (LIKELY(users != (CLOSING | 1)))
         return 0;
-    arch_note_acquire(d);
+    arch_san_acquire(d);
     unwatch(thread, d);
     forget(d);
     int result = descriptor_going(d) == GOING_CLOSED ? fd_close(thread, d->fd) : 0;

@@ -55,7 +55,7 @@ void crews_close(struct io_run *io)
 static void finish(struct thread *thread, struct crew_record *record)
 {
     free(record->crew);
-    arch_note_release(record);
+    arch_san_release(record);
     slab_put(&worker_of(thread)->objects, record);
 }
 
@@ -137,7 +137,7 @@ strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr)
     struct crew_record *record = driver_slab_get(thread, &worker_of(thread)->objects);
     if (!record)
         throw_no_memory(me, "a crew");
-    arch_note_acquire(record);
+    arch_san_acquire(record);
     record->owned.release = end_with_scope;
     record->crew = make(thread, threads, attr && attr->name ? attr->name : "crew");
     uint64_t serial = next_serial(worker_of(thread));

@@ -58,7 +58,7 @@ static struct member *tell_closer(struct post *post)
 {
     struct opened_pool *op = CONTAINER(post, struct opened_pool, post);
     struct thread *thread = thread_self();
-    arch_note_acquire(post);
+    arch_san_acquire(post);
     spin_lock(&op->lock, thread);
     op->gone = true;
     struct wait_node *closer = op->closer;
@@ -73,7 +73,7 @@ static void gone(struct pool *pool)
     struct opened_pool *op = pool_above(pool);
     struct pool *home = op->home;
     op->post.run = tell_closer;
-    arch_note_release(&op->post);
+    arch_san_release(&op->post);
     pool_post(home, &op->post);
 }
 
@@ -159,7 +159,7 @@ static void finish(struct thread *thread, struct opened_pool *op)
     struct batch batch;
     batch_init(&batch);
     pool_join_threads(pool, 0);
-    arch_note_acquire(thread->sub); /* the writes of its strands are visible to the closer */
+    arch_san_acquire(thread->sub); /* the writes of its strands are visible to the closer */
     pool_end_common(thread, pool);
     descriptors_move(thread, pool);
     pool_close(pool);

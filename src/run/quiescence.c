@@ -101,7 +101,7 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
     unlink_waiter(thread, me);
     excuse_own(thread, me, false);
     if (happened)
-        arch_note_acquire(thread->sub); /* each switch has released it */
+        arch_san_acquire(thread->sub); /* each switch has released it */
     if (!happened && interrupted(me))
         interrupt_throw(thread, me, 0);
 }
@@ -176,7 +176,7 @@ static void lock_quiet(struct thread *thread)
             pool_stand_still(thread);
         driver_await(thread);
     }
-    arch_note_acquire(lock);
+    arch_san_acquire(lock);
 }
 
 bool quiescence_comes(struct thread *thread, struct batch *batch, uint32_t asked)

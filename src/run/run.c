@@ -135,7 +135,7 @@ static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const ch
     runtime->root = root;
     atomic_init(&runtime->live, 1);
     count_spawned(first);
-    arch_note_release(root);
+    arch_san_release(root);
     return 0;
 }
 

@@ -55,7 +55,7 @@ static void ask(struct run *run, int64_t drain_ns, const char *why)
                                                                 memory_order_relaxed)) /* [SD1] */
         ;
     if (!atomic_exchange_explicit(&shutdown->posted, 1, memory_order_seq_cst)) { /* [SD1] */
-        arch_note_release(&shutdown->post);
+        arch_san_release(&shutdown->post);
         pool_post(&run->runtime.sub.pool, &shutdown->post);
     }
 }
@@ -125,7 +125,7 @@ static struct member *arrive(struct post *post)
     struct shutdown *shutdown = CONTAINER(post, struct shutdown, post);
     struct run *run = CONTAINER(shutdown, struct run, shutdown);
     struct thread *thread = thread_self();
-    arch_note_acquire(post);
+    arch_san_acquire(post);
     atomic_store_explicit(&shutdown->posted, 0, memory_order_seq_cst); /* [SD1] */
     if (!thread || run_of(thread) != run || pool_stops(&run->runtime.sub.pool))
         return NULL; /* it has ended by itself */

@@ -25,7 +25,7 @@ static bool is_closing(struct pool *pool)
 void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(struct pool *pool))
 {
     pool->gone = gone;
-    arch_note_release(&pool->gone);
+    arch_san_release(&pool->gone);
     spin_lock(&pool->resizing, thread);
     atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_seq_cst); /* [L1] [L2] [L4] */
     for (int i = 0; i < pool_count(pool); i++) /* whose strands end the slow way, which looks at the state */

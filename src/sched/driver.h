@@ -106,12 +106,12 @@ OWN_INLINE void spin_lock(atomic_flag *lock, struct thread *thread)
 {
     while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) /* [LK1] */
         driver_await(thread);
-    arch_note_acquire(lock);
+    arch_san_acquire(lock);
 }
 
 OWN_INLINE void spin_unlock(atomic_flag *lock)
 {
-    arch_note_release(lock);
+    arch_san_release(lock);
     atomic_flag_clear_explicit(lock, memory_order_release); /* [LK1] */
 }
 

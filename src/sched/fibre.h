@@ -36,7 +36,7 @@ struct fibre {
     bool started;        /* cxx means something */
     struct arch_cxx cxx; /* the state of C++ exceptions while it does not run */
     _Alignas(8) char own[OWN_SIZE];
-    struct arch_note note;
+    struct arch_san san;
 };
 
 #endif

@@ -25,7 +25,7 @@ void pool_stand_still(struct thread *thread)
     thread->hold.at = __builtin_frame_address(0);
     if (thread->current)
         thread->hold.count = arch_trace(thread->hold.ips, sizeof thread->hold.ips / sizeof *thread->hold.ips);
-    arch_note_release(thread->sub);
+    arch_san_release(thread->sub);
     while (atomic_load_explicit(&thread->hold.asked, memory_order_seq_cst)) {           /* [HD1] */
         atomic_store_explicit(&thread->hold.state, HOLD_STOPPED, memory_order_seq_cst); /* [HD1] */
         do {
@@ -36,7 +36,7 @@ void pool_stand_still(struct thread *thread)
         } while (atomic_load_explicit(&thread->hold.asked, memory_order_seq_cst)); /* [HD1] it was a spurious wake-up */
         atomic_store_explicit(&thread->hold.state, before, memory_order_seq_cst);  /* [HD1] */
     }
-    arch_note_acquire(&thread->sub->pool);
+    arch_san_acquire(&thread->sub->pool);
 }
 
 void pool_rest(struct thread *thread)

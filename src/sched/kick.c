@@ -48,7 +48,7 @@ static bool unpark(struct pool *pool)
 static void unpoll(struct pool *pool, struct thread *seeker)
 {
     driver_unpoll(pool, seeker);
-    arch_note_release(&pool->kickers);
+    arch_san_release(&pool->kickers);
     atomic_fetch_sub_explicit(&pool->kickers, 1, memory_order_release); /* [K6] */
 }
 
@@ -56,7 +56,7 @@ void pool_await_kickers(struct pool *pool)
 {
     while (atomic_load_explicit(&pool->kickers, memory_order_acquire)) /* [K6] */
         driver_await(NULL);
-    arch_note_acquire(&pool->kickers); /* [K6], for TSan, which sees the descriptor's write and close */
+    arch_san_acquire(&pool->kickers); /* [K6], for TSan, which sees the descriptor's write and close */
 }
 
 /* Under the lock. */
@@ -92,7 +92,7 @@ COLD void pool_answer_(struct pool *pool)
 {
     while (atomic_load_explicit(&pool->rung, memory_order_seq_cst) &&
            !atomic_flag_test_and_set_explicit(&pool->lock, memory_order_seq_cst)) { /* [K5] [LK1] */
-        arch_note_acquire(&pool->lock);
+        arch_san_acquire(&pool->lock);
         atomic_store_explicit(&pool->rung, 0, memory_order_relaxed);
         struct kicked kicked = take_kicked(pool);
         spin_unlock(&pool->lock);

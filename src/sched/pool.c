@@ -88,7 +88,7 @@ static void open_closed(struct subprocess *sub)
 
 int pool_open_first(struct subprocess *sub, const struct pool_plan *plan)
 {
-    if (plan->threads > 1 || arch_notes_separate()) /* TSan has to see the operations that order strands */
+    if (plan->threads > 1 || arch_san_separate()) /* TSan has to see the operations that order strands */
         sub->concurrent = true;
     sub->memory.seeded = sub->driver != NULL;
     open_closed(sub);
@@ -228,7 +228,7 @@ static int play(struct pool *pool, struct fibre *root)
     if (error)
         return error;
     with_thread_watched(play_threads, sub);
-    arch_note_acquire(sub);
+    arch_san_acquire(sub);
     return 0;
 }
 
@@ -248,6 +248,6 @@ int pool_run(struct pool *pool, struct fibre *root, bool adopt)
     if (adopt)
         thread_live(pool->threads[0]);
     pool_join_threads(pool, first);
-    arch_note_acquire(pool->sub);
+    arch_san_acquire(pool->sub);
     return 0;
 }

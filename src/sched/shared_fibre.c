@@ -133,7 +133,7 @@ int shared_fibre_enter(struct thread *thread, struct shared_fibre *shared)
 
 static void left_at_end(struct thread *thread, struct shared_fibre *shared, arch_context from)
 {
-    arch_note_end(&thread->dead_note);
+    arch_san_end(&thread->dead_san);
     shared->fibre.active = NULL; /* it may be another's by now */
     shared_ended(&thread->stacks, &shared->stack, from);
     shared_fibre_give_up(thread, shared);
@@ -163,7 +163,7 @@ bool shared_fibre_goes_on(struct thread *thread, struct shared_fibre *shared)
 {
     shared_mail_take(thread, shared);
     struct member *member = shared->ready.first;
-    if (arch_notes_separate() || thread->driver || shared->stack.wipes || !member || guest_of(member)->depth)
+    if (arch_san_separate() || thread->driver || shared->stack.wipes || !member || guest_of(member)->depth)
         return false;
     shared->fibre.active = batch_take(&shared->ready);
     shared_follow(&thread->stacks, &shared->stack, guest_of(member));

@@ -58,7 +58,7 @@ struct shared_fibre {
     /* The holder's. */
     struct shared_stack stack;
     struct batch ready; /* first come, first served */
-    struct arch_note opener;
+    struct arch_san opener;
     bool trim; /* it was wished: when it is given up next */
     /* Under the lock of the pool's `trimmer` [SF7]. */
     _Atomic uint32_t used;  /* the round in which it was in use last; the holder reads it at any time */

@@ -19,8 +19,8 @@ static void begin(struct arch_transfer transfer)
 {
     ARCH_STACK_ENDS_HERE();
     struct shared_fibre *shared = transfer.data;
-    arch_note_arrive(&shared->fibre.note);
-    arch_note_acquire(shared);
+    arch_san_arrive(&shared->fibre.san);
+    arch_san_acquire(shared);
     shared->stack.first = transfer.from;
     shared->fibre.pool->sub->ops->serve_shared(shared, shared->above);
     UNREACHABLE();
@@ -31,13 +31,13 @@ NOINLINE void shared_fibre_wait(struct shared_fibre *shared, void *base)
 {
     arch_context opener = shared->stack.first;
     shared->stack.base = (char *)((uintptr_t)base & ~(uintptr_t)15);
-    arch_note_release(&shared->fibre.note);
-    arch_note_leave(&shared->fibre.note, &shared->opener, false);
+    arch_san_release(&shared->fibre.san);
+    arch_san_leave(&shared->fibre.san, &shared->opener, false);
     struct arch_transfer transfer = arch_context_jump(opener, NULL);
     struct thread *thread = transfer.data;
     if (UNLIKELY(arch_tool)) {
-        thread_arrive_noted_(thread, &thread->current->note, transfer.from);
-        arch_note_acquire(&thread->current->note);
+        thread_arrive_san_(thread, &thread->current->san, transfer.from);
+        arch_san_acquire(&thread->current->san);
     }
     switch_arrive(thread, transfer.from);
 }
@@ -47,21 +47,21 @@ static int make_base(struct thread *thread, struct shared_fibre *shared)
 {
     struct stack *stack = shared->fibre.stack;
     size_t room = (size_t)(stack->top - stack->low);
-    struct arch_note *note = &shared->fibre.note;
-    shared->opener = thread->current->note;
-    arch_note_make(note, stack->low, room);
-    arch_note_release(shared);
-    arch_note_leave(&shared->opener, note, false);
+    struct arch_san *san = &shared->fibre.san;
+    shared->opener = thread->current->san;
+    arch_san_make(san, stack->low, room);
+    arch_san_release(shared);
+    arch_san_leave(&shared->opener, san, false);
     struct arch_transfer transfer = arch_context_jump(arch_context_make(stack->top, room, begin), shared);
-    arch_note_arrive(&shared->opener);
-    thread->current->note = shared->opener;
+    arch_san_arrive(&shared->opener);
+    thread->current->san = shared->opener;
     return shared_keep_first(&thread->stacks, &shared->stack, transfer.from);
 }
 
 static void unmake(struct thread *thread, struct shared_fibre *shared)
 {
     struct pool *pool = shared->fibre.pool;
-    arch_note_acquire(&shared->fibre.note);
+    arch_san_acquire(&shared->fibre.san);
     shared_close(&thread->stacks, &shared->stack);
     free(shared);
     pool_record_unref(thread, pool);
@@ -70,7 +70,7 @@ static void unmake(struct thread *thread, struct shared_fibre *shared)
 static int make(struct thread *thread, struct shared_fibre *shared)
 {
     struct fibre *fibre = &shared->fibre;
-    shared->stack.beside = (struct shared_beside){fibre->own, &fibre->cxx, &fibre->started, &fibre->note};
+    shared->stack.beside = (struct shared_beside){fibre->own, &fibre->cxx, &fibre->started, &fibre->san};
     int error = shared_open(&thread->stacks, &shared->stack, fibre->stack_size);
     fibre->stack = shared->stack.stack;
     return error ? error : make_base(thread, shared);
@@ -118,10 +118,10 @@ bool shared_fibre_keep_if_known(struct shared_fibre *shared)
 
 void shared_fibre_release(struct thread *thread, struct shared_fibre *shared, uint64_t refs)
 {
-    arch_note_release(shared);
+    arch_san_release(shared);
     if (atomic_fetch_sub_explicit(&shared->refs, refs, memory_order_acq_rel) != refs) /* [RF1] */
         return;
-    arch_note_acquire(shared);
+    arch_san_acquire(shared);
     ASSERT(atomic_load_explicit(&shared->mail, memory_order_relaxed) == SHARED_IDLE);
     trim_forget(thread, shared);
     shared_end(&thread->stacks, &shared->stack);

@@ -74,7 +74,7 @@ COLD void thread_leave_oddly_(struct thread *thread, struct fibre *from)
         from->cxx = *thread->cxx;
 }
 
-COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_note *here)
+COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_san *here)
 {
     static const struct arch_cxx none;
     if (thread_cxx(thread))
@@ -85,33 +85,33 @@ COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct a
 }
 
 /* Before the jump, in runs that need it. */
-COLD void thread_jump_oddly_(struct thread *thread, struct arch_note *from, struct fibre *to, bool ends)
+COLD void thread_jump_oddly_(struct thread *thread, struct arch_san *from, struct fibre *to, bool ends)
 {
-    struct arch_note *note = to ? &to->note : &thread->loop_note;
-    thread_arrive_oddly_(thread, to, note);
+    struct arch_san *san = to ? &to->san : &thread->loop_san;
+    thread_arrive_oddly_(thread, to, san);
     if (to)
-        arch_note_resumed(note);
-    arch_note_release(thread->sub); /* to the end of the run, and to a dump */
-    arch_note_leave(from, note, ends);
+        arch_san_resumed(san);
+    arch_san_release(thread->sub); /* to the end of the run, and to a dump */
+    arch_san_leave(from, san, ends);
 }
 
 /* For a tool: `to` is about to begin on its stack. */
-COLD void thread_make_noted_(struct fibre *to, size_t room)
+COLD void thread_make_san_(struct fibre *to, size_t room)
 {
-    arch_note_make(&to->note, to->stack->low, room);
-    if (arch_notes_separate())
+    arch_san_make(&to->san, to->stack->low, room);
+    if (arch_san_separate())
         to->stack->idle = NULL; /* a context of its own, not that of the strand before */
 }
 
 /* For a tool, after the jump: `here` was switched to, and what was left is suspended or has ended. */
-COLD void thread_arrive_noted_(struct thread *thread, struct arch_note *here, arch_context from)
+COLD void thread_arrive_san_(struct thread *thread, struct arch_san *here, arch_context from)
 {
-    arch_note_arrive(here);
-    arch_note_acquire(&thread->sub->pool); /* of a dump that is over */
+    arch_san_arrive(here);
+    arch_san_acquire(&thread->sub->pool); /* of a dump that is over */
     if (thread->after <= AFTER_YIELD)
-        arch_note_suspended(&thread->from->note, from);
+        arch_san_suspended(&thread->from->san, from);
     else if (thread->after == AFTER_END)
-        arch_note_end(&thread->dead_note);
+        arch_san_end(&thread->dead_san);
 }
 
 /* Strands are counted before they are detached, so the last one of a closing pool sees that it is. */
@@ -123,7 +123,7 @@ COLD void thread_detach_oddly_(struct thread *thread)
     if (thread->census)
         note_stack(thread, true);
     budget_ends(&thread->stacks);
-    thread->here = &thread->dead_note;
+    thread->here = &thread->dead_san;
 }
 
 /* No stack was available at once. In the middle of a switch no thread waits for the limit: the loop tries again, when
@@ -147,7 +147,7 @@ void thread_entry_(struct arch_transfer transfer)
     ARCH_STACK_ENDS_HERE();
     struct thread *thread = transfer.data;
     if (UNLIKELY(arch_tool))
-        thread_arrive_noted_(thread, &thread->current->note, transfer.from);
+        thread_arrive_san_(thread, &thread->current->san, transfer.from);
     switch_arrive(thread, transfer.from);
     thread->sub->ops->serve(thread);
     UNREACHABLE();

@@ -13,10 +13,10 @@ void thread_look_for_cxx_(struct thread *thread);
 /* All threads of the run save and restore the state of C++ exceptions from now on. */
 void switch_all_save_cxx(struct subprocess *sub);
 void thread_leave_oddly_(struct thread *thread, struct fibre *from);
-void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_note *here);
-void thread_jump_oddly_(struct thread *thread, struct arch_note *from, struct fibre *to, bool ends);
-void thread_make_noted_(struct fibre *to, size_t room);
-void thread_arrive_noted_(struct thread *thread, struct arch_note *here, arch_context from);
+void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_san *here);
+void thread_jump_oddly_(struct thread *thread, struct arch_san *from, struct fibre *to, bool ends);
+void thread_make_san_(struct fibre *to, size_t room);
+void thread_arrive_san_(struct thread *thread, struct arch_san *here, arch_context from);
 struct fibre *thread_give_up_(struct thread *thread, struct fibre *next);
 int thread_give_stack_(struct thread *thread, struct fibre *to);
 
@@ -62,7 +62,7 @@ OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibr
     stack = to->stack;
     size_t room = (size_t)(stack->top - stack->low);
     if (UNLIKELY(arch_tool))
-        thread_make_noted_(to, room);
+        thread_make_san_(to, room);
     atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
     if (LIKELY(stack->idle != NULL))
         return stack->idle;
@@ -71,7 +71,7 @@ OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibr
 
 /* Leave the stack of `from` for the fibre `to`, or for the loop if it is NULL or can't go on at once. ends: the strand
  * on that stack has ended. */
-OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_note *from, struct fibre *to, bool ends)
+OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_san *from, struct fibre *to, bool ends)
 {
     arch_context context = to ? switch_context(thread, to) : thread->loop;
     if (UNLIKELY(!context)) {
@@ -88,8 +88,8 @@ OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_
     thread = transfer.data;
     if (UNLIKELY(arch_tool)) {
         /* On the stack of one that has ended another one begins, on whatever thread: it has a note of its own. */
-        thread_arrive_noted_(thread, ends ? &thread->current->note : from, transfer.from);
-        arch_note_acquire(from); /* the strands that ran on this stack meanwhile */
+        thread_arrive_san_(thread, ends ? &thread->current->san : from, transfer.from);
+        arch_san_acquire(from); /* the strands that ran on this stack meanwhile */
     }
     switch_arrive(thread, transfer.from);
     return thread;
@@ -103,7 +103,7 @@ OWN_INLINE enum after switch_leave_oddly(struct thread *thread, struct fibre *fr
     if (!thread->odd.shared)
         return after;
     thread->odd.shared = false;
-    arch_note_release(&from->note);
+    arch_san_release(&from->san);
     return after == AFTER_PARK ? AFTER_SHARED_PARK : AFTER_SHARED_YIELD;
 }
 
@@ -119,7 +119,7 @@ OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibr
     }
     thread->from = from;
     thread->after = after;
-    return switch_jump(thread, &from->note, to, false);
+    return switch_jump(thread, &from->san, to, false);
 }
 
 /* thread_park, with the fibre to run next, which the caller has taken out of its queue. */
@@ -144,12 +144,12 @@ OWN_INLINE void switch_reuse(struct thread *thread, struct fibre *next, struct s
 {
     next->stack = stack;
     next->home = thread;
-    next->note = thread->dead_note;
+    next->san = thread->dead_san;
     atomic_store_explicit(&next->context, NULL, memory_order_relaxed);
     thread->current = next;
     thread->switches++;
     if (UNLIKELY(thread->odd.always))
-        thread_arrive_oddly_(thread, NULL, &next->note);
+        thread_arrive_oddly_(thread, NULL, &next->san);
 }
 
 struct fibre *thread_pick_after_end_(struct thread *thread);
@@ -164,12 +164,12 @@ OWN_INLINE struct thread *switch_serve_next(struct thread *thread)
         thread->next = NULL; /* the joining strand has ticked */
     else
         next = thread_pick_after_end_(thread);
-    if (next && !next->stack && next->stack_size == stack->size && !arch_notes_separate()) {
+    if (next && !next->stack && next->stack_size == stack->size && !arch_san_separate()) {
         switch_reuse(thread, next, stack);
         return thread;
     }
     thread->after = AFTER_END;
-    return switch_jump(thread, &thread->dead_note, next, true);
+    return switch_jump(thread, &thread->dead_san, next, true);
 }
 
 /* The same on a shared fibre: its stack serves only its own strands, and only if no other fibre runs here next. */
@@ -183,14 +183,14 @@ OWN_INLINE struct thread *switch_serve_shared(struct thread *thread)
         thread->current = fibre;
         thread->switches++;
         if (UNLIKELY(thread->odd.always))
-            thread_arrive_oddly_(thread, NULL, &fibre->note);
+            thread_arrive_oddly_(thread, NULL, &fibre->san);
         return thread;
     }
-    arch_note_release(&fibre->note);
+    arch_san_release(&fibre->san);
     thread->from = fibre;
     thread->after = AFTER_SHARED_END;
     thread->odd.shared = false;
-    return switch_jump(thread, &thread->dead_note, next, true);
+    return switch_jump(thread, &thread->dead_san, next, true);
 }
 
 #endif

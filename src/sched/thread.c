@@ -44,7 +44,7 @@ static void go_to(struct thread *thread, struct fibre *fibre)
 {
     thread->from = NULL;
     thread->after = AFTER_LOOP;
-    switch_jump(thread, &thread->loop_note, fibre, false);
+    switch_jump(thread, &thread->loop_san, fibre, false);
     if (UNLIKELY(thread->refused.fibre != NULL)) {
         struct fibre *refused = thread->refused.fibre;
         thread->refused.fibre = NULL;
@@ -81,9 +81,9 @@ static void begin(struct thread *thread)
     bool fences = thread->concurrent && !arch_membarrier_works;
     if (thread->cxx || thread->driver || thread->census || thread->sub->memory.most || fences || arch_tool)
         plain_store(&thread->odd.always, true, memory_order_relaxed);
-    thread->here = &thread->loop_note;
+    thread->here = &thread->loop_san;
     if (!thread->driver)
-        arch_note_thread(&thread->loop_note);
+        arch_san_thread(&thread->loop_san);
     thread->pass.at = thread->ticked = thread->pass.young_served = driver_ticks(thread);
     thread->now = driver_now(thread->sub);
     service_begin(thread, thread->pass.at);

@@ -77,7 +77,7 @@ OWN_INLINE void thread_detach(struct thread *thread)
     atomic_signal_fence(memory_order_seq_cst); /* it was counted before; pool_close_begin has a barrier for both [L4] */
     if (UNLIKELY(thread->odd.always))
         thread_detach_oddly_(thread);
-    thread->dead_note = thread->current->note;
+    thread->dead_san = thread->current->san;
     thread->dead = thread->current->stack;
 }
 
@@ -88,7 +88,7 @@ OWN_INLINE void thread_go_on_with(struct thread *thread, struct member *member)
 {
     struct fibre *fibre = member->fibre;
     bool odd = fibre->odd;
-    arch_note_release(member);
+    arch_san_release(member);
     if (LIKELY(!odd))
         thread->next = fibre;
     else if (fibre->pinned)
@@ -146,7 +146,7 @@ OWN_INLINE void thread_ready(struct thread *thread, struct member *member)
 {
     struct fibre *fibre = member->fibre;
     bool odd = fibre->odd, here = fibre->pool == thread->pool;
-    arch_note_release(member); /* nothing of it is read from here on: the thread that takes it may end and reuse it */
+    arch_san_release(member); /* nothing of it is read from here on: the thread that takes it may end and reuse it */
     if (UNLIKELY(odd))
         thread_ready_oddly_(thread, member, here);
     else if (LIKELY(here))

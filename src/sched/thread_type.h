@@ -112,7 +112,7 @@ struct thread {
     const struct driver *driver; /* NULL: the machine itself */
     arch_context loop;           /* the thread's own stack */
     struct stack *dead;          /* left by AFTER_END */
-    struct arch_note dead_note;
+    struct arch_san dead_san;
     uint64_t switches;
 
     /* ---- The thread itself, at a strand's begin and end. ---- */
@@ -125,8 +125,8 @@ struct thread {
         struct fibre *fibre; /* could not start: no stack */
         int error;
     } refused;
-    struct arch_note loop_note;
-    struct arch_note *here;   /* whose stack this is; kept for a second driver only */
+    struct arch_san loop_san;
+    struct arch_san *here;    /* whose stack this is; kept for a second driver only */
     struct arch_cxx loop_cxx; /* what *cxx was before the thread ran strands: that of the caller of strand_run */
     uint64_t ticked;          /* driver_ticks of the last tick */
     int64_t limit;            /* one that is driven goes back to its driver at this instant; else ARCH_FOREVER */

@@ -26,7 +26,7 @@ void with_thread_watched(void (*fn)(void *), void *arg)
 static void loop(void *thread)
 {
     thread_loop(thread);
-    arch_note_thread_end(&((struct thread *)thread)->loop_note);
+    arch_san_thread_end(&((struct thread *)thread)->loop_san);
 }
 
 void thread_live(struct thread *thread)
@@ -48,7 +48,7 @@ static void leave_pool(struct pool *pool)
 {
     if (atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_acq_rel) != 1) /* [RF1] */
         return;
-    arch_note_acquire(&pool->gone);
+    arch_san_acquire(&pool->gone);
     if (pool->gone)
         pool->gone(pool);
 }
@@ -64,7 +64,7 @@ void thread_leave_for_good(struct thread *thread)
 static void drive_loop(void *thread)
 {
     thread_drive(thread);
-    arch_note_thread_end(&((struct thread *)thread)->loop_note);
+    arch_san_thread_end(&((struct thread *)thread)->loop_san);
 }
 
 /* As long as nobody drives, thread 0 counts as a seeker that waits: what comes makes the poller's descriptor readable.
@@ -117,7 +117,7 @@ static void *thread_main(void *arg)
 {
     struct thread *thread = arg;
     struct pool *pool = thread->pool;
-    arch_note_release(&thread->sub->pool);
+    arch_san_release(&thread->sub->pool);
     if (pool->cpus && !thread->driver && arch_thread_bind(pool->cpus[thread->index % pool->cpus_count]) < 0)
         thread->sub->ops->warn(thread->sub, "a thread can't be bound to the CPU that it was opened for");
     thread_live(thread);

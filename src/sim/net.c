@@ -95,7 +95,7 @@ static void disconnect(struct sim *sim, struct port *port)
         if (pending->out)
             flow_break(sim, pending->out);
         disconnect(sim, pending);
-        arch_note_acquire(pending);
+        arch_san_acquire(pending);
         sim_free(sim, pending);
         pending = next;
     }
@@ -288,7 +288,7 @@ static int connect_port(struct subprocess *sub, int fd, const void *address, uin
     say_name(port->peer, sizeof port->peer, &name);
     if (port->out) {
         say_name(port->out->reader->peer, sizeof port->peer, port);
-        arch_note_release(port->out->reader); /* the strand that accepts or refuses it frees it */
+        arch_san_release(port->out->reader); /* the strand that accepts or refuses it frees it */
     }
     port->since = there + net_latency(sim, true);
     net_report(sim, port, port->refusal ? ARCH_IN | ARCH_OUT | ARCH_END : ARCH_OUT, port->since);
@@ -315,7 +315,7 @@ static int accept_port(struct subprocess *sub, int fd)
         return listener->state == PORT_BLANK ? -EBADF : -EINVAL;
     if (!first || first->since > sim->now)
         return -EAGAIN;
-    arch_note_acquire(first);
+    arch_san_acquire(first);
     int number = enrol(sim, first);
     if (number >= 0)
         listener->pending = first->next_pending;

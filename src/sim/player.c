@@ -33,9 +33,9 @@ void stage_free(struct stage *stage)
 
 /* ---- passing control ------------------------------------------------------------------------------------- */
 
-static struct arch_note *note_of(struct played *played)
+static struct arch_san *san_of(struct played *played)
 {
-    return played->thread ? played->thread->here : &played->note;
+    return played->thread ? played->thread->here : &played->san;
 }
 
 /* Record a step for the report. Threads that spin together take one line each. */
@@ -75,18 +75,18 @@ static void begin_step(struct sim *sim, struct played *next)
 }
 
 /* Switch from the stack of `here` to that of `next`, or to the director's for NULL. Returns when control comes back. */
-static void pass(struct sim *sim, struct arch_note *here, struct played *next)
+static void pass(struct sim *sim, struct arch_san *here, struct played *next)
 {
     struct arch_cxx *globals = arch_cxx_globals(); /* all simulated threads share one state */
     struct arch_cxx cxx = globals ? *globals : (struct arch_cxx){0};
-    struct arch_note *there = next ? note_of(next) : &sim->director_note;
+    struct arch_san *there = next ? san_of(next) : &sim->director_san;
     sim->came_from = sim->running;
     sim->running = next;
     thread_adopt(next ? next->thread : NULL);
-    arch_note_release(sim->sub);
-    arch_note_leave(here, there, false);
+    arch_san_release(sim->sub);
+    arch_san_leave(here, there, false);
     struct arch_transfer transfer = arch_context_jump(next ? next->context : sim->director, next);
-    arch_note_arrive(here);
+    arch_san_arrive(here);
     *(sim->came_from ? &sim->came_from->context : &sim->director) = transfer.from;
     if (globals)
         *globals = cxx;
@@ -110,7 +110,7 @@ int player_interrupt(struct sim *sim, void (*handler)(void *), void *arg)
     while (*at)
         at = &(*at)->next;
     *at = interrupt;
-    arch_note_release(&sim->interrupts);
+    arch_san_release(&sim->interrupts);
     return 0;
 }
 
@@ -118,7 +118,7 @@ int player_interrupt(struct sim *sim, void (*handler)(void *), void *arg)
  * handlers may interrupt this one. */
 static void handle(struct sim *sim)
 {
-    arch_note_acquire(&sim->interrupts);
+    arch_san_acquire(&sim->interrupts);
     struct interrupt *interrupt = sim->interrupts;
     void (*handler)(void *) = interrupt->handler;
     void *arg = interrupt->arg;
@@ -149,7 +149,7 @@ void player_give_way(struct sim *sim, enum played_state state, enum gave_way how
     if (next)
         begin_step(sim, next);
     if (next != me)
-        pass(sim, note_of(me), next);
+        pass(sim, san_of(me), next);
     if (UNLIKELY(sim->interrupts != NULL))
         be_interrupted(sim, me);
 }
@@ -168,15 +168,15 @@ static void first_step(struct arch_transfer transfer)
     ARCH_STACK_ENDS_HERE();
     struct played *me = transfer.data;
     struct sim *sim = me->sim;
-    arch_note_arrive(note_of(me));
-    arch_note_acquire(me);
+    arch_san_arrive(san_of(me));
+    arch_san_acquire(me);
     *(sim->came_from ? &sim->came_from->context : &sim->director) = transfer.from;
     me->fn(me->arg);
     if (me->thread) {
-        me->note = me->thread->loop_note;
+        me->san = me->thread->loop_san;
         sim->pool_threads--;
     }
-    arch_note_release(me);
+    arch_san_release(me);
     player_give_way(sim, PLAYED_DONE, GAVE_SLEEP);
     UNREACHABLE();
 }
@@ -187,17 +187,17 @@ void player_step(struct sim *sim)
     if (!next)
         report_deadlock(sim);
     begin_step(sim, next);
-    pass(sim, &sim->director_note, next);
+    pass(sim, &sim->director_san, next);
 }
 
 void player_play(struct sim *sim, const struct played *last)
 {
     struct thread *before = thread_self();
     sim->waits_for = last;
-    arch_note_thread(&sim->director_note);
+    arch_san_thread(&sim->director_san);
     while (!finished(sim))
         player_step(sim);
-    arch_note_thread_end(&sim->director_note);
+    arch_san_thread_end(&sim->director_san);
     thread_adopt(before);
 }
 
@@ -263,7 +263,7 @@ static int take_played(struct sim *sim, struct thread *thread, struct played **o
 {
     if (thread && thread->simulated) {
         *out = thread->simulated;
-        arch_note_end(&(*out)->note);
+        arch_san_end(&(*out)->san);
         return 0;
     }
     for (uint32_t i = 0; !thread && i < sim->count; i++) {
@@ -288,16 +288,16 @@ int player_add(struct sim *sim, struct thread *thread, void *(*fn)(void *), void
                               .index = played->index,
                               .stack = played->stack,
                               .stack_size = played->stack_size};
-    struct arch_note *note = thread ? &thread->loop_note : &played->note;
-    arch_note_make(note, played->stack, played->stack_size);
+    struct arch_san *san = thread ? &thread->loop_san : &played->san;
+    arch_san_make(san, played->stack, played->stack_size);
     played->context = arch_context_make((char *)played->stack + played->stack_size, played->stack_size, first_step);
     if (thread) {
-        thread->here = note;
+        thread->here = san;
         thread->simulated = played;
         sim->pool_threads++;
     }
     order_deal(sim, played);
-    arch_note_release(played); /* making a thread happens before the thread's first step */
+    arch_san_release(played); /* making a thread happens before the thread's first step */
     *out = played;
     return 0;
 }
@@ -305,8 +305,8 @@ int player_add(struct sim *sim, struct thread *thread, void *(*fn)(void *), void
 void player_free(struct played *played)
 {
     ASSERT(played->state == PLAYED_DONE && !played->thread);
-    arch_note_acquire(played);
-    arch_note_end(&played->note);
+    arch_san_acquire(played);
+    arch_san_end(&played->san);
     played->state = PLAYED_FREE;
 }
 
@@ -314,7 +314,7 @@ void player_close(struct sim *sim)
 {
     for (uint32_t i = 0; i < sim->count; i++) {
         if (sim->played[i]->state == PLAYED_DONE)
-            arch_note_end(&sim->played[i]->note);
+            arch_san_end(&sim->played[i]->san);
         give_stack(sim, sim->played[i]);
         free(sim->played[i]);
     }

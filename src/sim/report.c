@@ -146,7 +146,7 @@ static void say_what_is_not_seen(const struct sim *sim)
 static void report(struct sim *sim, const char *what, bool ended)
 {
     sim->failed = true;
-    arch_note_acquire(sim->sub); /* what strands did before they were suspended */
+    arch_san_acquire(sim->sub); /* what strands did before they were suspended */
     print_text(2, "libstrand: seed %s%llu: %s, after %llu steps, schedule %016llx\n", sign(sim),
                (unsigned long long)sim->seed, what, (unsigned long long)sim->steps, (unsigned long long)sim->hash);
     say_last_steps(sim);
@@ -189,5 +189,5 @@ void report_ending(struct arch_player *player)
 {
     struct sim *sim = (struct sim *)player;
     if (!sim->failed)
-        report(sim, "the program ends", arch_notes_separate()); /* TSan aborts if there is no memory for a dump */
+        report(sim, "the program ends", arch_san_separate()); /* TSan aborts if there is no memory for a dump */
 }

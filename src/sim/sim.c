@@ -115,7 +115,7 @@ static void join(struct thread *thread)
     struct played *other = thread->simulated;
     while (other->sim->running && other->state != PLAYED_DONE)
         spin(other->sim);
-    arch_note_acquire(other);
+    arch_san_acquire(other);
 }
 
 static arch_context where(struct thread *thread)

@@ -60,7 +60,7 @@ struct played {
     arch_context context;
     void *stack;
     size_t stack_size;
-    struct arch_note note; /* of its stack: for a plain thread, or one that is done */
+    struct arch_san san; /* of its stack: for a plain thread, or one that is done */
     enum played_state state;
     enum gave_way gave_way;
     void *where; /* the code address of the last operation */
@@ -124,7 +124,7 @@ struct sim {
     const struct played *waits_for; /* the director waits for the end of this thread; NULL: for all threads of the
                                      * pool */
     arch_context director;          /* the caller of player_play */
-    struct arch_note director_note;
+    struct arch_san director_san;
     struct step last[LAST_STEPS];
     struct interrupt *interrupts; /* FIFO */
     struct net *net;              /* NULL: no descriptor was ever made */
@@ -151,17 +151,17 @@ static inline void sim_fold(struct sim *sim, uint64_t what)
 /* realloc, and free, for memory that simulated threads share: they announce the order to TSan. */
 static inline void *sim_resize(struct sim *sim, void *old, size_t size)
 {
-    arch_note_acquire(sim);
+    arch_san_acquire(sim);
     void *new = realloc(old, size);
-    arch_note_release(sim);
+    arch_san_release(sim);
     return new;
 }
 
 static inline void sim_free(struct sim *sim, void *memory)
 {
-    arch_note_acquire(sim);
+    arch_san_acquire(sim);
     free(memory);
-    arch_note_release(sim);
+    arch_san_release(sim);
 }
 
 /* ---- player.c ---- */

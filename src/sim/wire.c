@@ -235,9 +235,9 @@ int64_t flow_read(struct sim *sim, struct flow *flow, void *buffer, size_t size)
     size_t there = size;
     if (order_once_in(sim, CUT_ONE_IN))
         size = 1 + order_chance(sim, (uint32_t)size);
-    arch_note_acquire(flow); /* a write happens before the read of its bytes */
+    arch_san_acquire(flow); /* a write happens before the read of its bytes */
     copy_out(flow, buffer, size);
-    arch_note_release(flow);
+    arch_san_release(flow);
     if (size < there) /* as if the rest came a little later: a short read means that the flow is drained */
         net_report(sim, flow->reader, ARCH_IN, sim->now + net_latency(sim, flow->slow));
     if (flow->starved) {
@@ -272,11 +272,11 @@ int64_t flow_write(struct sim *sim, struct flow *flow, const void *bytes, size_t
     size = size < flow->most - flow->used ? size : flow->most - flow->used;
     if (order_once_in(sim, CUT_ONE_IN))
         size = 1 + order_chance(sim, (uint32_t)size);
-    arch_note_acquire(flow);
+    arch_san_acquire(flow);
     if (!grow(sim, flow, size))
         return -ENOBUFS;
     copy_in(flow, bytes, size);
-    arch_note_release(flow);
+    arch_san_release(flow);
     send_bytes(sim, flow, size);
     return (int64_t)size;
 }

@@ -127,12 +127,12 @@ OWN_INLINE void stack_memory_lock(atomic_flag *lock, struct stack_user *user)
 {
     while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) /* [LK1] */
         user->memory->ops->await(user);
-    arch_note_acquire(lock);
+    arch_san_acquire(lock);
 }
 
 OWN_INLINE void stack_memory_unlock(atomic_flag *lock)
 {
-    arch_note_release(lock);
+    arch_san_release(lock);
     atomic_flag_clear_explicit(lock, memory_order_release); /* [LK1] */
 }
 

@@ -33,6 +33,6 @@ struct deferred *readers_leave(struct readers *readers)
         defer_again(readers, deferred);
     if (!last)
         return NULL;
-    arch_note_acquire(&readers->deferred);
+    arch_san_acquire(&readers->deferred);
     return deferred;
 }

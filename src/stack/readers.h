@@ -38,7 +38,7 @@ OWN_INLINE bool readers_defer(struct readers *readers, struct deferred *deferred
 {
     if (LIKELY(!atomic_load_explicit(&readers->count, memory_order_seq_cst))) /* [V1] */
         return false;
-    arch_note_release(&readers->deferred);
+    arch_san_release(&readers->deferred);
     deferred->bytes = bytes;
     deferred->next = atomic_load_explicit(&readers->deferred, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&readers->deferred, &deferred->next, deferred, memory_order_release,

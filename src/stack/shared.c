@@ -151,7 +151,7 @@ COLD void shared_wipe_stack_(struct shared_stack *shared, arch_context context)
     arch_vectors_clear();
     note_most(shared);
     char *from = stack_discard(shared->stack, context);
-    arch_note_look(from, (size_t)(shared->base - from)); /* a part of it lies below every frame */
+    arch_san_look(from, (size_t)(shared->base - from)); /* a part of it lies below every frame */
     arch_wipe(from, (size_t)(shared->base - from), 0);
 }
 
@@ -198,16 +198,16 @@ int shared_open(struct stack_user *user, struct shared_stack *shared, size_t siz
 
 int shared_keep_first(struct stack_user *user, struct shared_stack *shared, arch_context first)
 {
-    struct arch_note *note = shared->beside.note;
+    struct arch_san *san = shared->beside.san;
     shared->first = first;
     memcpy(&shared->first_own, shared->beside.own, sizeof shared->first_own);
     shared->first_size = (size_t)(shared->base - (char *)first);
     shared->first_saved = stack_memory_refuses(user) ? NULL : malloc(arch_image_size(shared->first_size));
     if (shared->first_saved) {
-        arch_note_suspended(note, first);
-        arch_image_save(note, shared->first_saved, (char *)first, shared->first_size, 0);
+        arch_san_suspended(san, first);
+        arch_image_save(san, shared->first_saved, (char *)first, shared->first_size, 0);
     }
-    arch_note_end(note); /* each strand has its own */
+    arch_san_end(san); /* each strand has its own */
     return shared->first_saved ? 0 : -ENOMEM;
 }
 

@@ -38,7 +38,7 @@ struct shared_beside {
     char *own;            /* OWN_SIZE bytes */
     struct arch_cxx *cxx; /* the state of C++ exceptions */
     bool *started;        /* *cxx means something */
-    struct arch_note *note;
+    struct arch_san *san;
 };
 
 /* A strand of a shared stack. */

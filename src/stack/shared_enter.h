@@ -63,7 +63,7 @@ OWN_INLINE int shared_move_out(struct stack_user *user, struct shared_stack *sha
     char *saved = shared->saved;
     if (UNLIKELY(more))
         shared_save_beside_(shared, guest, saved + frames);
-    arch_image_save(shared->beside.note, saved, shared_context(shared, guest), frames, more);
+    arch_image_save(shared->beside.san, saved, shared_context(shared, guest), frames, more);
     guest->saved = saved;
     shared_set_resident(shared, NULL);
     if (UNLIKELY(guest->wipes)) {
@@ -83,7 +83,7 @@ OWN_INLINE void shared_move_in(struct shared_stack *shared, struct guest *guest,
     char *saved = guest->saved;
     shared->saved = saved;
     shared->saved_size = arch_image_size(frames + more);
-    arch_image_load(shared->beside.note, saved, shared_context(shared, guest), frames, more);
+    arch_image_load(shared->beside.san, saved, shared_context(shared, guest), frames, more);
     if (UNLIKELY(more || cxx))
         shared_load_beside_(shared, guest, saved + frames);
     if (UNLIKELY(guest->wipes)) {
@@ -98,8 +98,8 @@ OWN_INLINE void shared_move_in(struct shared_stack *shared, struct guest *guest,
 OWN_INLINE void shared_move_in_new(struct shared_stack *shared, struct guest *guest)
 {
     char *low = shared->stack->low;
-    arch_note_make(shared->beside.note, low, (size_t)(shared->base - low));
-    arch_image_start(shared->beside.note, shared->first_saved, (char *)shared->first, shared->first_size);
+    arch_san_make(shared->beside.san, low, (size_t)(shared->base - low));
+    arch_image_start(shared->beside.san, shared->first_saved, (char *)shared->first, shared->first_size);
     plain_store(&guest->depth, (uint32_t)(shared->first_size / sizeof(uintptr_t)), memory_order_relaxed);
     *shared->beside.started = false;
 }
@@ -129,7 +129,7 @@ OWN_INLINE void shared_suspended(struct shared_stack *shared, arch_context from)
 {
     size_t frames = (size_t)(shared->base - (char *)from);
     plain_store(&shared->resident->depth, (uint32_t)(frames / sizeof(uintptr_t)), memory_order_relaxed);
-    arch_note_suspended(shared->beside.note, from);
+    arch_san_suspended(shared->beside.san, from);
     if (frames > shared->deepest)
         plain_store(&shared->deepest, frames, memory_order_relaxed);
 }

@@ -119,7 +119,7 @@ static bool is_root(struct thread *thread, struct cb *c)
 static void publish(struct thread *thread, struct cb *c, struct batch *batch)
 {
     bool failed = c->outcome == OUTCOME_FAILED && !is_root(thread, c);
-    arch_note_release(c);
+    arch_san_release(c);
     uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
     while (LIKELY(!failed && !(ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
         if (swap_ends(&c->ends, &ends, ENDS_OVER, thread->concurrent)) { /* [E5] */
@@ -159,7 +159,7 @@ static void end_root(struct thread *thread, struct cb *c)
         strand_exception_release(runtime->exception);
         runtime->exception = NULL;
     }
-    arch_note_release(runtime);
+    arch_san_release(runtime);
 }
 
 COLD void end_slowly(struct thread *thread, struct cb *c)
@@ -207,7 +207,7 @@ void end_refused(struct member *member, int error)
     struct thread *thread = thread_self();
     struct cb *c = cb_of(member);
     struct batch batch;
-    arch_note_acquire(c); /* as its first step would have */
+    arch_san_acquire(c); /* as its first step would have */
     struct local *inherits = cb_inherits(c);
     batch_init(&batch);
     bool (*refused)(struct thread *, struct cb *) =

@@ -37,7 +37,7 @@ static inline void end_seen(strand handle)
 {
     void *c = (void *)(uintptr_t)handle.bits[0];
     if (arch_in_handles(c))
-        arch_note_acquire(c);
+        arch_san_acquire(c);
 }
 
 /* The current strand's function has returned or thrown; ends it. On its own stack, which is in use until the next
@@ -99,7 +99,7 @@ static inline void end_strand(struct thread *thread, struct cb *c)
     c->outcome = OUTCOME_VALUE;
     count_ended(thread);
     thread_detach(thread);
-    arch_note_release(c);
+    arch_san_release(c);
     while (UNLIKELY(!swap_ends(&c->ends, &ends, ENDS_OVER, thread->concurrent))) { /* [E5] */
         if (ends & (ENDS_LOCK | ENDS_NOTIFY)) {
             end_publish_slowly(thread, c);

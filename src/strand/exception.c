@@ -176,14 +176,14 @@ void strand_exception_release(strand_exception *e)
 {
     if (!e)
         return;
-    arch_note_release(e);
+    arch_san_release(e);
     uint32_t before = atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel); /* [RF1] */
     if (UNLIKELY(!before))
         MISUSE("strand_exception_release", "",
                "the exception is gone: its last reference was released before. Release each reference once");
     if (before != 1)
         return;
-    arch_note_acquire(e);
+    arch_san_acquire(e);
     destroy(e);
 }
 

@@ -32,7 +32,7 @@ static void finish(struct thread *thread, struct fibres *fibres)
         shared_fibre_release(thread, fibres->list[i], SHARED_KNOWN);
     if (fibres->list != &fibres->one)
         free(fibres->list);
-    arch_note_release(fibres);
+    arch_san_release(fibres);
     slab_put(&worker_of(thread)->objects, fibres);
 }
 
@@ -121,7 +121,7 @@ static int make(struct thread *thread, uint32_t count, size_t stack_size, const 
     struct fibres *fibres = driver_slab_get(thread, &worker_of(thread)->objects);
     if (!fibres)
         return -ENOMEM;
-    arch_note_acquire(fibres);
+    arch_san_acquire(fibres);
     fibres->count = 0;
     fibres->site = site;
     atomic_init(&fibres->turn, 0);

@@ -145,7 +145,7 @@ static void construct(struct cb *c)
 {
     c->wait.timer.node.place = HEAP_NOWHERE;
     c->wait.node.waiter = c;
-    arch_note_release(c);
+    arch_san_release(c);
 }
 
 void cb_construct(void *memory)

@@ -120,7 +120,7 @@ static inline void cb_put(struct thread *thread, struct cb *c)
     bool guest = c->guest;
     if (UNLIKELY(guest))
         shared_fibre_release(thread, shared_of(c->member.fibre), SHARED_KNOWN);
-    arch_note_release(c);
+    arch_san_release(c);
     if (UNLIKELY(guest))
         slab_put(&worker_of(thread)->guests, guest_of(&c->member));
     else
@@ -136,7 +136,7 @@ static inline void cb_free(struct thread *thread, struct cb *c)
 
 static inline void cb_begin_(struct cb *c)
 {
-    arch_note_acquire(c);
+    arch_san_acquire(c);
     memset((char *)c + offsetof(struct cb, ends), 0, offsetof(struct cb, fn) - offsetof(struct cb, ends));
     plain_store(&c->anchor, NULL,
                 memory_order_relaxed); /* a thread that finds it ignores the anchor of its last life */

@@ -132,7 +132,7 @@ static inline union any_block *block_new(struct thread *thread)
     union any_block *any = driver_slab_get(thread, &worker_of(thread)->blocks);
     if (UNLIKELY(!any))
         return NULL;
-    arch_note_acquire(any);
+    arch_san_acquire(any);
     uint64_t word = next_serial(worker_of(thread)) << WORD_SERIAL;
     memset((char *)any + sizeof(struct block), 0, sizeof *any - sizeof(struct block));
     atomic_store_explicit(&any->scope.block.word, word, memory_order_relaxed);
@@ -141,7 +141,7 @@ static inline union any_block *block_new(struct thread *thread)
 
 static inline void block_free(struct thread *thread, struct block *block)
 {
-    arch_note_release(block);
+    arch_san_release(block);
     if (LIKELY(word_retire(thread, &block->word)))
         slab_put(&worker_of(thread)->blocks, block);
 }

@@ -174,7 +174,7 @@ OWN_INLINE_ALWAYS void *join(strand handle, bool cxx)
         check_interrupted(thread, me, c);
     if (!ended(c))
         thread = await_child(thread, me, c, handle.bits[1]);
-    arch_note_acquire(c);
+    arch_san_acquire(c);
     if (UNLIKELY(c->outcome > OUTCOME_VALUE))
         throw_child(thread, me, c, cxx);
     void *result = c->result;

@@ -99,7 +99,7 @@ static struct thread *drain(struct thread *thread, struct cb *me, struct scope *
             leave_in_section(me, scope);
         while (!ended(child))
             await_child(&thread, me, scope, child);
-        arch_note_acquire(child);
+        arch_san_acquire(child);
         take_in(thread, scope, child, remains);
     }
     return thread;
@@ -221,7 +221,7 @@ static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct s
     while ((thread = drain(thread, me, scope, &remains), !close_scope(thread, scope)))
         driver_await(thread);
     if (scope_is_service(scope))
-        arch_note_acquire(&scope->ended); /* of children that others have consumed */
+        arch_san_acquire(&scope->ended); /* of children that others have consumed */
     me->blocked = BLOCKED_NOT;
     thread = release_owned(thread, scope);
     strand_exception *live = remains.live && !in_flight && !foreign ? live_strands(me, scope, &remains) : NULL;
@@ -335,7 +335,7 @@ void strand_scope_join(strand_scope handle)
     if (!scope->flags)
         scope_follow(thread, scope);
     for (struct cb *child; (child = await_next(&thread, me, scope, &cut_short));) {
-        arch_note_acquire(child);
+        arch_san_acquire(child);
         join_one(thread, scope, child, &first, &pruned);
     }
     scope->look_at = look_at;

@@ -21,13 +21,13 @@ static void *get(struct thread *thread, struct cb *me, const char *what)
     void *object = driver_slab_get(thread, &worker_of(thread)->tickets);
     if (!object)
         throw_no_memory(me, what);
-    arch_note_acquire(object);
+    arch_san_acquire(object);
     return object;
 }
 
 static void put(struct thread *thread, void *object)
 {
-    arch_note_release(object);
+    arch_san_release(object);
     slab_put(&worker_of(thread)->tickets, object);
 }
 

@@ -16,7 +16,7 @@ struct note *note_new(struct thread *thread, struct cb *who, const char *why)
     note->pruned = false;
     snprintf(note->who, sizeof note->who, "%s", who ? cb_name(who) : "the run itself");
     snprintf(note->why, sizeof note->why, "%s", why ? why : "");
-    arch_note_release(note);
+    arch_san_release(note);
     return note;
 }
 
@@ -31,10 +31,10 @@ void note_release(struct note *note)
 {
     if (!note)
         return;
-    arch_note_release(note);
+    arch_san_release(note);
     if (atomic_fetch_sub_explicit(&note->refs, 1, memory_order_acq_rel) != 1) /* [RF1] */
         return;
-    arch_note_acquire(note);
+    arch_san_acquire(note);
     free(note);
 }
 
@@ -42,6 +42,6 @@ struct note *note_of(struct cb *c)
 {
     struct note *note = atomic_load_explicit(&c->note, memory_order_acquire); /* [PB1] */
     if (note)
-        arch_note_acquire(note);
+        arch_san_acquire(note);
     return note;
 }

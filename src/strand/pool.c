@@ -92,7 +92,7 @@ void pool_handle_over(struct thread *thread, struct opened_pool *op)
 {
     retire(thread, op);
     note_release(op->note);
-    arch_note_release(op);
+    arch_san_release(op);
     slab_put(&worker_of(thread)->objects, op);
 }
 
@@ -132,7 +132,7 @@ struct opened_pool *pool_handle_new(struct thread *thread, const char *name, voi
     struct opened_pool *op = driver_slab_get(thread, &worker_of(thread)->objects);
     if (!op)
         return NULL;
-    arch_note_acquire(op);
+    arch_san_acquire(op);
     memset((char *)op + offsetof(struct opened_pool, pool), 0, sizeof *op - offsetof(struct opened_pool, pool));
     snprintf(op->name, sizeof op->name, "%s", name ? name : "pool");
     op->site = site;
@@ -171,7 +171,7 @@ void pool_forget(struct runtime *runtime)
 struct member *pool_cancels_(struct thread *thread, struct cb *c)
 {
     struct pool *pool = c->member.fibre->pool;
-    arch_note_acquire(&pool->gone);
+    arch_san_acquire(&pool->gone);
     return cancel_strand(thread, c, pool_above(pool)->note, false);
 }
 

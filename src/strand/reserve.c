@@ -18,13 +18,13 @@ OWN_INLINE strand_exception *pop(struct worker *worker)
     strand_exception *e = worker->exceptions;
     worker->exceptions = e->next;
     worker->exceptions_count--;
-    arch_note_acquire(e);
+    arch_san_acquire(e);
     return e;
 }
 
 OWN_INLINE void push(struct worker *worker, strand_exception *e)
 {
-    arch_note_release(e);
+    arch_san_release(e);
     e->next = worker->exceptions;
     worker->exceptions = e;
     worker->exceptions_count++;

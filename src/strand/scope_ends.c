@@ -192,7 +192,7 @@ static struct cb *claim(struct thread *thread, struct scope *scope, struct cb **
 static void consume_claimed(struct thread *thread, struct cb *child)
 {
     end_await(thread, child);
-    arch_note_acquire(child);
+    arch_san_acquire(child);
     strand_exception *e = cb_take_exception(child);
     if (child->outcome == OUTCOME_ERROR || (e && e->ring))
         log_exception(runtime_of(thread), "a cancelled strand of a service ended by an exception", e);
@@ -207,7 +207,7 @@ struct cb *scope_reap(struct thread *thread, struct scope *scope)
         consume_claimed(thread, child);
     end_await(thread, failed);
     if (scope->flags & STRAND_OPEN)
-        arch_note_acquire(&scope->ended); /* of children that others have consumed */
+        arch_san_acquire(&scope->ended); /* of children that others have consumed */
     return failed;
 }
 
@@ -216,7 +216,7 @@ void scope_reap_for_owner(struct thread *thread, struct scope *scope)
     struct cb *child;
     for (int i = 0; i < REAPED_PER_SPAWN && (child = claim(thread, scope, NULL)); i++) {
         consume_claimed(thread, child);
-        arch_note_release(&scope->ended);
+        arch_san_release(&scope->ended);
     }
 }
 

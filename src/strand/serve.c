@@ -76,7 +76,7 @@ __attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, stru
     for (;; thrown = false) {
         struct cb *c = current_of(thread);
         if (LIKELY(!thrown)) {
-            arch_note_acquire(c);
+            arch_san_acquire(c);
             begin(c);
             own_of(c)->tries = try;
             c->result = cxx_call(thread, c->fn, c->arg);
@@ -141,7 +141,7 @@ static NOINLINE void run_guest(void)
 {
     struct thread *thread = thread_self();
     struct cb *c = current_of(thread);
-    arch_note_acquire(c);
+    arch_san_acquire(c);
     begin(c);
     end_guest(cxx_call(thread, c->fn, c->arg), false);
 }

@@ -176,7 +176,7 @@ static inline uint32_t wait_over(struct cb *me)
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_acquire); /* [W1] */
     ASSERT_SLOW(wait_tag(state) > WAIT_ARMED);
     atomic_store_explicit(&me->wait.state, state & ~UINT64_C(0xff), memory_order_relaxed);
-    arch_note_acquire(&me->member);
+    arch_san_acquire(&me->member);
     me->blocked = BLOCKED_NOT;
     return wait_tag(state);
 }

@@ -149,7 +149,7 @@ static void chan_end(struct thread *thread, struct owned *owned)
     chan_unlock(thread, chan);
     batch_deliver(thread, &woken);
     drop_all(chan);
-    arch_note_release(chan);
+    arch_san_release(chan);
     slab_put(&worker_of(thread)->objects, chan);
 }
 
@@ -182,7 +182,7 @@ static int make(struct thread *thread, size_t size, size_t capacity, const stran
         free(ring);
         return -ENOMEM;
     }
-    arch_note_acquire(chan);
+    arch_san_acquire(chan);
     init(thread, chan, size, capacity, attr);
     chan->ring = ring;
     atomic_store_explicit(&chan->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release); /* [HN2] */

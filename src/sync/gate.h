@@ -73,7 +73,7 @@ static inline uint64_t gate_value(uint64_t word)
 static inline uint64_t gate_read(struct gate *gate)
 {
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_acquire); /* [G4] */
-    arch_note_acquire(gate);
+    arch_san_acquire(gate);
     return word;
 }
 
@@ -89,14 +89,14 @@ static inline bool gate_pass(struct thread *thread, struct gate *gate, uint64_t 
 {
     if (UNLIKELY(!swap_word(&gate->word, old, new, thread->concurrent))) /* [G4] */
         return false;
-    arch_note_acquire(gate);
+    arch_san_acquire(gate);
     return true;
 }
 
 /* Likewise, in order to release. The object may be gone afterwards [G3]. */
 static inline bool gate_give(struct thread *thread, struct gate *gate, uint64_t *old, uint64_t new)
 {
-    arch_note_release(gate);
+    arch_san_release(gate);
     return LIKELY(swap_word(&gate->word, old, new, thread->concurrent)); /* [G3] [G4] */
 }
 
@@ -113,7 +113,7 @@ static inline uint64_t gate_lock(struct thread *thread, struct gate *gate)
             break;
         }
     }
-    arch_note_acquire(gate);
+    arch_san_acquire(gate);
     if (UNLIKELY(!gate->waiters.next))
         list_init(&gate->waiters);
     return gate_value(word);
@@ -123,7 +123,7 @@ static inline uint64_t gate_lock(struct thread *thread, struct gate *gate)
 static inline void gate_unlock(struct gate *gate, uint64_t value)
 {
     uint64_t word = value | (list_empty(&gate->waiters) ? 0 : GATE_WAITERS);
-    arch_note_release(gate);
+    arch_san_release(gate);
     atomic_store_explicit(&gate->word, word, memory_order_release); /* [G3] [G4] */
 }
 

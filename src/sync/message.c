@@ -48,7 +48,7 @@ static void give_back(struct slot *slot)
     uint32_t number = (uint32_t)((size_t)((char *)slot - box->slots) / box->stride) + 1;
     uint64_t free = atomic_load_explicit(&box->free, memory_order_relaxed);
     atomic_fetch_add_explicit(&box->given, 1, memory_order_relaxed);
-    arch_note_release(slot);
+    arch_san_release(slot);
     do
         atomic_store_explicit(&slot->next, (uint32_t)(free & FREE_NUMBER), memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&box->free, &free, (free & ~FREE_NUMBER) | number,
@@ -57,7 +57,7 @@ static void give_back(struct slot *slot)
 
 static int64_t copy_out(struct cb *me, struct slot *slot, void *message)
 {
-    arch_note_acquire(slot);
+    arch_san_acquire(slot);
     uint32_t size = slot->size;
     if (size)
         memcpy(message, slot->bytes, size);

@@ -50,7 +50,7 @@ static void tell(struct box *box)
                                                  memory_order_relaxed)) /* [PT3] */
         return;
     box_keep(box);
-    arch_note_release(&box->post);
+    arch_san_release(&box->post);
     pool_post(&box->runtime->sub.pool, &box->post);
 }
 
@@ -58,7 +58,7 @@ static void unref_port(struct port *port)
 {
     uint64_t word = atomic_load_explicit(&port->word, memory_order_relaxed), new;
     bool last;
-    arch_note_release(port);
+    arch_san_release(port);
     do {
         do {
             last = (word & (PORT_REFS | PORT_OVER | PORT_CLOSED)) == (PORT_REF | PORT_CLOSED);
@@ -93,7 +93,7 @@ static struct slot *claim(struct box *box)
         rest = ((free >> FREE_TAG) + 1) << FREE_TAG | next;
     } while (!atomic_compare_exchange_weak_explicit(&box->free, &free, rest, memory_order_acquire,
                                                     memory_order_acquire)); /* [PT6] */
-    arch_note_acquire(slot);
+    arch_san_acquire(slot);
     return slot;
 }
 
@@ -105,7 +105,7 @@ static uint32_t number_of(const struct box *box, const struct slot *slot)
 static void publish(struct box *box, struct slot *slot)
 {
     uint32_t newest = atomic_load_explicit(&box->arrived, memory_order_relaxed), number = number_of(box, slot) + 1;
-    arch_note_release(slot);
+    arch_san_release(slot);
     do
         atomic_store_explicit(&slot->next, newest, memory_order_relaxed);
     while (!atomic_compare_exchange_weak_explicit(&box->arrived, &newest, number, memory_order_seq_cst,
@@ -195,10 +195,10 @@ int strand_port_info_get(strand_port handle, strand_port_info *out)
 
 void box_drop(struct box *box)
 {
-    arch_note_release(box);
+    arch_san_release(box);
     if (atomic_fetch_sub_explicit(&box->refs, 1, memory_order_acq_rel) != 1) /* [RF1] */
         return;
-    arch_note_acquire(box);
+    arch_san_acquire(box);
     free(box);
 }
 
@@ -209,7 +209,7 @@ static struct member *arrive(struct post *post)
     struct thread *thread = thread_self();
     struct batch woken;
     struct member *member;
-    arch_note_acquire(post);
+    arch_san_acquire(post);
     batch_init(&woken);
     struct port *port = thread && runtime_of(thread) == box->runtime ? port_find(thread, box->handle) : NULL;
     if (port) {
@@ -219,7 +219,7 @@ static struct member *arrive(struct post *post)
     }
     box_drop(box);
     while ((member = batch_take(&woken))) {
-        arch_note_release(member); /* what was written into its node */
+        arch_san_release(member); /* what was written into its node */
         pool_deliver(thread, member);
     }
     return NULL;
@@ -298,13 +298,13 @@ static void port_end(struct thread *thread, struct owned *owned)
     port_settle(thread, port, &woken);
     port_end_waits(thread, port, &woken);
     await_senders(thread, port);
-    arch_note_acquire(port); /* what those senders have published */
+    arch_san_acquire(port); /* what those senders have published */
     port_take_arrived(port);
     port_unlock(thread, port);
     batch_deliver(thread, &woken);
     drop_all(port);
     box_drop(port->box);
-    arch_note_release(port);
+    arch_san_release(port);
     slab_put(&worker_of(thread)->objects, port);
 }
 
@@ -360,7 +360,7 @@ static int make(struct thread *thread, size_t message_size, size_t slots, const 
         return -ENOMEM;
     }
     uint64_t serial = next_serial(worker_of(thread));
-    arch_note_acquire(port);
+    arch_san_acquire(port);
     init(port, box, message_size, slots, attr);
     box->handle = (strand_port){{(uint64_t)(uintptr_t)port, serial | MARK_PORT}};
     atomic_store_explicit(&port->word, serial << WORD_SERIAL, memory_order_release); /* [HN2] */

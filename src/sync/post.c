@@ -73,7 +73,7 @@ static struct member *arrive(struct post *post)
 {
     struct posted *posted = CONTAINER(post, struct posted, post);
     struct thread *thread = thread_self();
-    arch_note_acquire(post);
+    arch_san_acquire(post);
     struct chan *chan = thread && runtime_of(thread) == posted->runtime ? chan_find(thread, posted->chan) : NULL;
     if (!chan) {
         give_up(posted);
@@ -92,7 +92,7 @@ static struct member *arrive(struct post *post)
     if (!receiver)
         return NULL;
     member = &receiver->waiter->member;
-    arch_note_release(member); /* from here on the node is the receiver's again */
+    arch_san_release(member); /* from here on the node is the receiver's again */
     return member;
 }
 
@@ -184,7 +184,7 @@ static int post(struct chan *chan, strand_chan handle, const void *value)
     posted->drop = chan->drop;
     if (!thread || runtime_of(thread) != chan->runtime)
         stranger_acts(chan->runtime);
-    arch_note_release(&posted->post);
+    arch_san_release(&posted->post);
     pool_post(chan->owned.pool, &posted->post);
     return 0;
 }

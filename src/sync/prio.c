@@ -67,7 +67,7 @@ struct prio *prio_of(struct thread *thread, const strand_prio_semaphore *handle,
  * the tree here does prove it; a ticket's address can be read, since tickets lie in the handle range. */
 ARCH_NOT_INSTRUMENTED static size_t waiting_at(struct thread *thread, struct prio *sem)
 {
-    arch_note_look(sem, sizeof *sem);
+    arch_san_look(sem, sizeof *sem);
     if (LIKELY(sem->self != ((uintptr_t)sem ^ SCRAMBLE) || sem->run != run_of(thread)))
         return 0;
     const struct ticket *ticket = ticket_of(sem->tickets.root);
@@ -121,13 +121,13 @@ OWN_INLINE struct ticket *ticket_get(struct thread *thread)
 {
     struct ticket *ticket = driver_slab_get(thread, &worker_of(thread)->tickets);
     if (ticket)
-        arch_note_acquire(ticket);
+        arch_san_acquire(ticket);
     return ticket;
 }
 
 OWN_INLINE void ticket_put(struct thread *thread, struct ticket *ticket)
 {
-    arch_note_release(ticket);
+    arch_san_release(ticket);
     slab_put(&worker_of(thread)->tickets, ticket);
 }
 

@@ -76,7 +76,7 @@ static inline struct offers *offers_get(struct thread *thread, uint32_t count)
         return driver_malloc(thread, sizeof(struct offers) + count * sizeof(struct wait_node));
     struct offers *offers = driver_slab_get(thread, &sync_thread_of(thread)->offers);
     if (LIKELY(offers != NULL))
-        arch_note_acquire(offers);
+        arch_san_acquire(offers);
     return offers;
 }
 
@@ -86,7 +86,7 @@ static inline void offers_put(struct thread *thread, struct offers *offers, uint
         free(offers);
         return;
     }
-    arch_note_release(offers);
+    arch_san_release(offers);
     slab_put(&sync_thread_of(thread)->offers, offers);
 }
 

@@ -1,7 +1,7 @@
 /*
- * Coroutines for the unit tests of src/arch: a stack, a guard, the notes and the jump, as the scheduler uses them. The
- * functions that switch are not instrumented, and announce what TSan is to know: the switches of a coroutine are in
- * order.
+ * Coroutines for the unit tests of src/arch: a stack, a guard, the announcements to sanitizers and the jump, as the
+ * scheduler uses them. The functions that switch are not instrumented, and announce what TSan is to know: the switches
+ * of a coroutine are in order.
  */
 #ifndef ARCH_CO_H
 #define ARCH_CO_H
@@ -13,7 +13,7 @@ enum { CO_STACK = 256 * 1024, CO_ABOVE = 256 };
 struct co {
     char *low;
     arch_context context;
-    struct arch_note note;
+    struct arch_san san;
     void (*fn)(struct co *co);
     void *arg;
     bool ended;
@@ -21,7 +21,7 @@ struct co {
 
 /* The stack of a thread, as long as a coroutine runs on it. */
 struct co_host {
-    struct arch_note note;
+    struct arch_san san;
     arch_context context;
     struct co *running;
 };
@@ -51,11 +51,11 @@ static inline void co_free(struct co *co)
 ARCH_NOT_INSTRUMENTED static inline void co_leave_(struct co *co, bool ends)
 {
     struct co_host *host = co_here();
-    arch_note_release(co);
-    arch_note_leave(&co->note, &host->note, ends);
+    arch_san_release(co);
+    arch_san_leave(&co->san, &host->san, ends);
     struct arch_transfer transfer = arch_context_jump(host->context, NULL);
-    arch_note_arrive(&co->note);
-    arch_note_acquire(co);
+    arch_san_arrive(&co->san);
+    arch_san_acquire(co);
     co_here()->context = transfer.from;
 }
 
@@ -68,8 +68,8 @@ ARCH_NOT_INSTRUMENTED static NOINLINE void co_entry_(struct arch_transfer transf
 {
     ARCH_STACK_ENDS_HERE();
     struct co *co = co_here()->running;
-    arch_note_arrive(&co->note);
-    arch_note_acquire(co);
+    arch_san_arrive(&co->san);
+    arch_san_acquire(co);
     co_here()->context = transfer.from;
     co->fn(co);
     co->ended = true;
@@ -82,25 +82,25 @@ ARCH_NOT_INSTRUMENTED static inline void co_resume(struct co *co)
 {
     struct co_host *host = co_here();
     size_t room = CO_STACK - CO_ABOVE;
-    arch_note_thread(&host->note);
+    arch_san_thread(&host->san);
     if (co->context) {
-        arch_note_resumed(&co->note);
+        arch_san_resumed(&co->san);
     } else {
-        arch_note_make(&co->note, co->low, room);
+        arch_san_make(&co->san, co->low, room);
         co->context = arch_context_make(co->low + room, room, co_entry_);
     }
     host->running = co;
-    arch_note_release(co);
-    arch_note_leave(&host->note, &co->note, false);
+    arch_san_release(co);
+    arch_san_leave(&host->san, &co->san, false);
     struct arch_transfer transfer = arch_context_jump(co->context, NULL);
-    arch_note_arrive(&host->note);
-    arch_note_acquire(co);
-    arch_note_thread_end(&host->note);
+    arch_san_arrive(&host->san);
+    arch_san_acquire(co);
+    arch_san_thread_end(&host->san);
     if (co->ended) {
-        arch_note_end(&co->note);
+        arch_san_end(&co->san);
     } else {
         co->context = transfer.from;
-        arch_note_suspended(&co->note, transfer.from);
+        arch_san_suspended(&co->san, transfer.from);
     }
 }
 

@@ -129,7 +129,7 @@ static void half_a_range(void)
     refuse("mmap by number", 0, 1, ENOMEM);
     CHECK_EQUAL(arch_process_start(), 0);
     CHECK(was_refused());
-    CHECK_EQUAL(arch_handles_size, arch_notes_handles() / 2);
+    CHECK_EQUAL(arch_handles_size, arch_san_handles() / 2);
 }
 
 static void *fibonacci(void *number)

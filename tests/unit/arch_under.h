@@ -1,5 +1,5 @@
 /*
- * A sanitizer played by the test: for the unit tests of the notes (src/arch/notes.h) that an ordinary build makes. The
+ * A sanitizer played by the test: for the unit tests of what an ordinary build announces (src/arch/san.h). The
  * test defines the functions of the sanitizer, and the library takes them for the tool that watches the program. What a
  * real sanitizer says is for `make user-tools`.
  */

@@ -1,5 +1,5 @@
 /*
- * The notes of a program that AddressSanitizer watches, played by this test: each switch is announced at both of its
+ * What is announced to AddressSanitizer, played by this test: each switch is announced at both of its
  * ends, the live part of a suspended stack is a root of the search for leaks, and what ASan knows of frames is copied
  * with them.
  */
@@ -124,49 +124,49 @@ static void what_asan_knows_of_frames_is_copied_with_them(void)
 {
     struct co co;
     co_make(&co, under_yield_once, NULL);
-    arch_note_make(&co.note, co.low, CO_STACK - CO_ABOVE);
+    arch_san_make(&co.san, co.low, CO_STACK - CO_ABOVE);
     char *frames = under_frames(&co);
     shadowed = frames;
-    arch_note_suspended(&co.note, frames);
+    arch_san_suspended(&co.san, frames);
     memset(frames, 'f', UNDER_FRAMES);
     memset(shadow_of_frames, 's', sizeof shadow_of_frames);
     size_t size = arch_image_size(UNDER_FRAMES);
-    CHECK(size >= UNDER_FRAMES + UNDER_KNOWN + sizeof co.note);
+    CHECK(size >= UNDER_FRAMES + UNDER_KNOWN + sizeof co.san);
     char *image = calloc(1, size + UNDER_BESIDE);
     size_t before = unpoisoned;
-    arch_image_save(&co.note, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    arch_image_save(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
     CHECK_EQUAL(unpoisoned - before, UNDER_FRAMES);
     CHECK(is_root(image, UNDER_FRAMES) && roots.count == 1);
     CHECK(image[0] == 'f' && image[UNDER_FRAMES] == 0);
     CHECK(image[UNDER_FRAMES + UNDER_BESIDE] == 's' && image[UNDER_FRAMES + UNDER_BESIDE + UNDER_KNOWN - 1] == 's');
 
-    struct arch_note back = {0};
+    struct arch_san back = {0};
     memset(frames, 0, UNDER_FRAMES);
     memset(shadow_of_frames, 0, sizeof shadow_of_frames);
     arch_image_load(&back, image, frames, UNDER_FRAMES, UNDER_BESIDE);
-    CHECK(back.of == co.note.of);
+    CHECK(back.of == co.san.of);
     CHECK(frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
     CHECK(shadow_of_frames[0] == 's' && shadow_of_frames[UNDER_KNOWN - 1] == 's');
     CHECK(is_root(frames, UNDER_FRAMES) && roots.count == 1);
-    arch_note_resumed(&co.note);
+    arch_san_resumed(&co.san);
 
     memset(image + UNDER_FRAMES, 't', UNDER_KNOWN);
-    arch_image_start(&co.note, image, frames, UNDER_FRAMES);
+    arch_image_start(&co.san, image, frames, UNDER_FRAMES);
     CHECK(frames[0] == 'f' && shadow_of_frames[0] == 't');
     __lsan_register_root_region(image, UNDER_FRAMES);
     arch_image_drop(image, UNDER_FRAMES);
     CHECK_EQUAL(roots.count, 0);
-    arch_note_end(&co.note);
+    arch_san_end(&co.san);
     free(image);
     co_free(&co);
 }
 
 static void a_throw_and_memory_given_back_are_announced(void)
 {
-    arch_note_throw();
+    arch_san_throw();
     CHECK_EQUAL(forgotten, 1);
     size_t before = unpoisoned;
-    arch_note_unmap(own_stack, sizeof own_stack);
+    arch_san_unmap(own_stack, sizeof own_stack);
     CHECK_EQUAL(unpoisoned - before, sizeof own_stack);
 }
 
@@ -174,7 +174,7 @@ int main(void)
 {
     CHECK_EQUAL(arch_process_start(), 0);
     CHECK_EQUAL(arch_tool, ARCH_TOOL_ASAN);
-    CHECK(!arch_notes_separate() && arch_notes_membarrier() && arch_notes_threads() == 0);
+    CHECK(!arch_san_separate() && arch_san_membarrier() && arch_san_threads() == 0);
     each_switch_is_announced_at_both_ends();
     a_suspended_stack_is_a_root_from_its_context_on();
     what_asan_knows_of_frames_is_copied_with_them();

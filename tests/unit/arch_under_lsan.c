@@ -1,5 +1,5 @@
 /*
- * The notes of a program that LeakSanitizer alone watches, played by this test: it knows no switch of stacks, so a
+ * What is announced to LeakSanitizer alone, played by this test: it knows no switch of stacks, so a
  * context's whole stack is a root of its search from the beginning to the end of the context, and so are images.
  */
 #include "arch_under.h"
@@ -51,18 +51,18 @@ static void an_image_is_a_root_until_it_is_loaded_or_dropped(void)
     char *frames = under_frames(&co);
     memset(frames, 'f', UNDER_FRAMES);
     size_t size = arch_image_size(UNDER_FRAMES);
-    CHECK_EQUAL(size, UNDER_FRAMES + sizeof co.note);
+    CHECK_EQUAL(size, UNDER_FRAMES + sizeof co.san);
     char *image = calloc(1, size + UNDER_BESIDE);
-    arch_image_save(&co.note, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    arch_image_save(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
     CHECK(roots == 1 && last == image && last_size == UNDER_FRAMES);
     memset(frames, 0, UNDER_FRAMES);
-    arch_image_load(&co.note, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    arch_image_load(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
     CHECK(roots == 0 && frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
     memset(frames, 0, UNDER_FRAMES);
-    arch_image_start(&co.note, image, frames, UNDER_FRAMES);
+    arch_image_start(&co.san, image, frames, UNDER_FRAMES);
     CHECK_EQUAL(frames[0], 'f');
-    arch_note_unmap(frames, UNDER_FRAMES); /* nothing is poisoned */
-    arch_note_throw();
+    arch_san_unmap(frames, UNDER_FRAMES); /* nothing is poisoned */
+    arch_san_throw();
     free(image);
     co_free(&co);
 }

@@ -1,5 +1,5 @@
 /*
- * The notes of a program that ThreadSanitizer watches, played by this test: a context is a fiber, which a fiber that
+ * What is announced to ThreadSanitizer, played by this test: a context is a fiber, which a fiber that
  * does nothing else makes; no switch means an order, and what is announced as one is.
  */
 #include "arch/state.h"
@@ -97,12 +97,12 @@ static void the_memory_of_a_new_stack_is_new(void)
     char *top = co.low + CO_STACK - CO_ABOVE;
     memset(top, 'a', CO_ABOVE);
     memset(top - 1000, 'o', 1000);
-    arch_note_make(&co.note, co.low, CO_STACK - CO_ABOVE);
+    arch_san_make(&co.san, co.low, CO_STACK - CO_ABOVE);
     CHECK(top[0] == 'a' && top[CO_ABOVE - 1] == 'a');
     CHECK_EQUAL(top[-1], 0);
-    arch_note_end(&co.note);
-    arch_note_make(&co.note, co.low, CO_STACK - CO_ABOVE);
-    arch_note_end(&co.note);
+    arch_san_end(&co.san);
+    arch_san_make(&co.san, co.low, CO_STACK - CO_ABOVE);
+    arch_san_end(&co.san);
     co_free(&co);
 }
 
@@ -113,13 +113,13 @@ static void nothing_is_kept_beside_an_image(void)
     char *frames = under_frames(&co);
     memset(frames, 'f', UNDER_FRAMES);
     char *image = calloc(1, arch_image_size(UNDER_FRAMES) + UNDER_BESIDE);
-    arch_image_save(&co.note, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    arch_image_save(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
     memset(frames, 0, UNDER_FRAMES);
-    arch_image_load(&co.note, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    arch_image_load(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
     CHECK(frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
     arch_image_drop(image, UNDER_FRAMES);
-    arch_note_unmap(frames, UNDER_FRAMES);
-    arch_note_throw();
+    arch_san_unmap(frames, UNDER_FRAMES);
+    arch_san_throw();
     free(image);
     co_free(&co);
 }
@@ -134,18 +134,18 @@ static void handle(int signal)
 static void a_handler_is_set_behind_its_back(void)
 {
     struct sigaction action = {.sa_handler = handle}, before;
-    CHECK_EQUAL(arch_note_sigaction(SIGUSR1, &action, &before), 0);
+    CHECK_EQUAL(arch_san_sigaction(SIGUSR1, &action, &before), 0);
     CHECK(before.sa_handler == SIG_DFL);
     raise(SIGUSR1);
     CHECK_EQUAL(handled, SIGUSR1);
-    CHECK_EQUAL(arch_note_sigaction(SIGUSR1, &before, NULL), 0);
+    CHECK_EQUAL(arch_san_sigaction(SIGUSR1, &before, NULL), 0);
 }
 
 int main(void)
 {
     CHECK_EQUAL(arch_process_start(), 0);
     CHECK_EQUAL(arch_tool, ARCH_TOOL_TSAN);
-    CHECK(arch_notes_separate() && !arch_notes_membarrier() && arch_notes_threads() == 1);
+    CHECK(arch_san_separate() && !arch_san_membarrier() && arch_san_threads() == 1);
     a_context_is_a_fiber_of_its_own();
     the_memory_of_a_new_stack_is_new();
     nothing_is_kept_beside_an_image();

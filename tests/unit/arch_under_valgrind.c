@@ -1,5 +1,5 @@
 /*
- * The notes of a program that valgrind watches. Its requests are instructions that change nothing elsewhere, so the
+ * What is announced to valgrind. Its requests are instructions that change nothing elsewhere, so the
  * test says itself that valgrind is there, and checks that what is copied stays as it is.
  */
 #include "arch_under.h"
@@ -8,7 +8,7 @@ static void a_stack_is_registered_and_left(void)
 {
     under_switch();
     char below[64] = "as it was";
-    arch_note_look(below, sizeof below);
+    arch_san_look(below, sizeof below);
     CHECK(strcmp(below, "as it was") == 0);
 }
 
@@ -16,23 +16,23 @@ static void frames_are_copied_as_they_are(void)
 {
     struct co co;
     co_make(&co, under_yield_once, NULL);
-    arch_note_make(&co.note, co.low, CO_STACK - CO_ABOVE);
+    arch_san_make(&co.san, co.low, CO_STACK - CO_ABOVE);
     char *frames = under_frames(&co);
     memset(frames, 'f', UNDER_FRAMES);
     size_t size = arch_image_size(UNDER_FRAMES);
-    CHECK_EQUAL(size, UNDER_FRAMES + sizeof co.note);
+    CHECK_EQUAL(size, UNDER_FRAMES + sizeof co.san);
     char *image = calloc(1, size + UNDER_BESIDE);
-    arch_image_save(&co.note, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    arch_image_save(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
     memset(frames, 0, UNDER_FRAMES);
-    arch_image_load(&co.note, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    arch_image_load(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
     CHECK(frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
     memset(frames, 0, UNDER_FRAMES);
-    arch_image_start(&co.note, image, frames, UNDER_FRAMES);
+    arch_image_start(&co.san, image, frames, UNDER_FRAMES);
     CHECK(frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
     arch_image_drop(image, UNDER_FRAMES);
-    arch_note_throw();
-    arch_note_unmap(frames, UNDER_FRAMES);
-    arch_note_end(&co.note);
+    arch_san_throw();
+    arch_san_unmap(frames, UNDER_FRAMES);
+    arch_san_end(&co.san);
     free(image);
     co_free(&co);
 }
@@ -43,7 +43,7 @@ int main(void)
     if (arch_tool != ARCH_TOOL_NONE)
         return failures != 0;
     arch_tool = ARCH_TOOL_VALGRIND;
-    CHECK(!arch_notes_separate() && !arch_notes_membarrier() && arch_notes_threads() == 0);
+    CHECK(!arch_san_separate() && !arch_san_membarrier() && arch_san_threads() == 0);
     a_stack_is_registered_and_left();
     frames_are_copied_as_they_are();
     return failures != 0;

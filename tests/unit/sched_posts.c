@@ -19,7 +19,7 @@ static struct posts queue;
 static void put(struct numbered *n, int producer, int number)
 {
     *n = (struct numbered){.producer = producer, .number = number};
-    arch_note_release(&n->post); /* for TSan, as all who post do */
+    arch_san_release(&n->post); /* for TSan, as all who post do */
     posts_put(&queue, &n->post);
 }
 
@@ -28,7 +28,7 @@ static struct numbered *take(void)
     struct post *post = posts_take(&queue);
     if (!post)
         return NULL;
-    arch_note_acquire(post);
+    arch_san_acquire(post);
     return CONTAINER(post, struct numbered, post);
 }
 

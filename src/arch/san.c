@@ -1,14 +1,14 @@
 /*
- * The notes when a tool watches the program: detection of the tool, its record of each stack, and the tool's function
- * for each note. See notes.h; the parts for sanitizers are in notes_asan.c and notes_tsan.c.
+ * What is announced when a tool watches the program: detection of the tool, its record of each stack, and the tool's
+ * function for each announcement. See san.h; the parts for sanitizers are in san_asan.c and san_tsan.c.
  */
-#include "noted.h"
+#include "san_stack.h"
 
 #include <dlfcn.h>
 #include <string.h>
 #include <sys/mman.h>
 
-const char ARCH_NOTES_KIND;
+const char ARCH_SAN_VARIANT;
 
 void arch_tool_find(void)
 {
@@ -53,36 +53,36 @@ ARCH_NOT_INSTRUMENTED static void add_records(void)
     enum { BYTES = 1 << 16 };
     void *memory = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT(memory != MAP_FAILED);
-    struct arch_noted *records = memory;
+    struct arch_san_stack *records = memory;
     for (size_t i = 0; i < BYTES / sizeof *records; i++) {
-        records[i].next = arch_state.noted;
-        arch_state.noted = &records[i];
+        records[i].next = arch_state.san_stacks;
+        arch_state.san_stacks = &records[i];
     }
 }
 
-ARCH_NOT_INSTRUMENTED static struct arch_noted *take_record(void)
+ARCH_NOT_INSTRUMENTED static struct arch_san_stack *take_record(void)
 {
     tsan_lock();
-    if (!arch_state.noted)
+    if (!arch_state.san_stacks)
         add_records();
-    struct arch_noted *n = arch_state.noted;
-    arch_state.noted = n->next;
+    struct arch_san_stack *n = arch_state.san_stacks;
+    arch_state.san_stacks = n->next;
     tsan_unlock();
     arch_wipe(n, sizeof *n, 0);
     return n;
 }
 
-ARCH_NOT_INSTRUMENTED static void give_record(struct arch_noted *n)
+ARCH_NOT_INSTRUMENTED static void give_record(struct arch_san_stack *n)
 {
     tsan_lock();
-    n->next = arch_state.noted;
-    arch_state.noted = n;
+    n->next = arch_state.san_stacks;
+    arch_state.san_stacks = n;
     tsan_unlock();
 }
 
 /* ---- stacks and switches ------------------------------------------------------------------------------------- */
 
-ARCH_NOT_INSTRUMENTED void arch_note_thread_(struct arch_note *n)
+ARCH_NOT_INSTRUMENTED void arch_san_thread_(struct arch_san *n)
 {
     n->of = take_record();
     if (arch_tool == ARCH_TOOL_TSAN)
@@ -92,14 +92,14 @@ ARCH_NOT_INSTRUMENTED void arch_note_thread_(struct arch_note *n)
 }
 
 /* The tool notices a thread's end itself. */
-void arch_note_thread_end_(struct arch_note *n)
+void arch_san_thread_end_(struct arch_san *n)
 {
     give_record(n->of);
 }
 
 /* An earlier context's frames were unmarked one by one, and are out of bounds. The new context begins with writes to
  * the stack's end from outside; valgrind sees what it pushes itself. */
-static void valgrind_make(struct arch_noted *n)
+static void valgrind_make(struct arch_san_stack *n)
 {
     enum { WRITTEN = 256 };
     uintptr_t low = (uintptr_t)n->low, top = low + n->size;
@@ -107,7 +107,7 @@ static void valgrind_make(struct arch_noted *n)
     (void)arch_valgrind(ARCH_MEMCHECK_DEFINED, top - WRITTEN, WRITTEN); /* walks of the stack read all of it */
 }
 
-ARCH_NOT_INSTRUMENTED void arch_note_make_(struct arch_note *n, char *low, size_t size)
+ARCH_NOT_INSTRUMENTED void arch_san_make_(struct arch_san *n, char *low, size_t size)
 {
     n->of = take_record();
     n->of->low = low;
@@ -120,9 +120,9 @@ ARCH_NOT_INSTRUMENTED void arch_note_make_(struct arch_note *n, char *low, size_
         valgrind_make(n->of);
 }
 
-ARCH_NOT_INSTRUMENTED void arch_note_end_(struct arch_note *n)
+ARCH_NOT_INSTRUMENTED void arch_san_end_(struct arch_san *n)
 {
-    struct arch_noted *of = n->of;
+    struct arch_san_stack *of = n->of;
     if (arch_tool == ARCH_TOOL_TSAN)
         __tsan_destroy_fiber(of->fiber);
     else if (is_asan())
@@ -132,7 +132,7 @@ ARCH_NOT_INSTRUMENTED void arch_note_end_(struct arch_note *n)
     give_record(of);
 }
 
-ARCH_NOT_INSTRUMENTED void arch_note_leave_(struct arch_note *from, struct arch_note *to, bool ends)
+ARCH_NOT_INSTRUMENTED void arch_san_leave_(struct arch_san *from, struct arch_san *to, bool ends)
 {
     if (arch_tool == ARCH_TOOL_TSAN)
         tsan_switch(to->of->fiber);
@@ -140,19 +140,19 @@ ARCH_NOT_INSTRUMENTED void arch_note_leave_(struct arch_note *from, struct arch_
         asan_leave(from->of, to->of, ends);
 }
 
-ARCH_NOT_INSTRUMENTED void arch_note_arrive_(struct arch_note *to)
+ARCH_NOT_INSTRUMENTED void arch_san_arrive_(struct arch_san *to)
 {
     if (is_asan())
         asan_arrive(to->of);
 }
 
-ARCH_NOT_INSTRUMENTED void arch_note_suspended_(struct arch_note *n, arch_context context)
+ARCH_NOT_INSTRUMENTED void arch_san_suspended_(struct arch_san *n, arch_context context)
 {
     if (is_asan())
         asan_suspended(n->of, context);
 }
 
-ARCH_NOT_INSTRUMENTED void arch_note_resumed_(struct arch_note *n)
+ARCH_NOT_INSTRUMENTED void arch_san_resumed_(struct arch_san *n)
 {
     if (is_asan())
         asan_resumed(n->of);
@@ -160,13 +160,13 @@ ARCH_NOT_INSTRUMENTED void arch_note_resumed_(struct arch_note *n)
 
 /* Unwound frames leave their red zones behind, and calls that don't return do not report that: make ASan forget those
  * of the whole stack. */
-void arch_note_throw_(void)
+void arch_san_throw_(void)
 {
     if (arch_tool == ARCH_TOOL_ASAN)
         __asan_handle_no_return();
 }
 
-void arch_note_unmap_(void *p, size_t size)
+void arch_san_unmap_(void *p, size_t size)
 {
     if (is_asan())
         asan_unmap(p, size);
@@ -182,10 +182,10 @@ ARCH_NOT_INSTRUMENTED static size_t known_size(size_t bytes)
 
 ARCH_NOT_INSTRUMENTED size_t arch_image_size_(size_t bytes)
 {
-    return bytes + known_size(bytes) + sizeof(struct arch_note);
+    return bytes + known_size(bytes) + sizeof(struct arch_san);
 }
 
-ARCH_NOT_INSTRUMENTED void arch_image_save_(struct arch_note *n, void *image, const char *at, size_t bytes,
+ARCH_NOT_INSTRUMENTED void arch_image_save_(struct arch_san *n, void *image, const char *at, size_t bytes,
                                             size_t beside)
 {
     if (is_asan())
@@ -197,7 +197,7 @@ ARCH_NOT_INSTRUMENTED void arch_image_save_(struct arch_note *n, void *image, co
 
 /* Frames of another strand lie below these. Frames of this strand's returned calls would be out of bounds by now. The
  * lowest page is a guard, or has the canary. */
-static void refill(const struct arch_noted *n, const char *at, size_t size)
+static void refill(const struct arch_san_stack *n, const char *at, size_t size)
 {
     const char *low = n->low + arch_page_size();
     if (at > low)
@@ -205,7 +205,7 @@ static void refill(const struct arch_noted *n, const char *at, size_t size)
     (void)arch_valgrind(ARCH_MEMCHECK_UNDEFINED, (uintptr_t)at, size);
 }
 
-ARCH_NOT_INSTRUMENTED void arch_image_load_(struct arch_note *n, const void *image, char *at, size_t bytes,
+ARCH_NOT_INSTRUMENTED void arch_image_load_(struct arch_san *n, const void *image, char *at, size_t bytes,
                                             size_t beside)
 {
     arch_copy(n, (const char *)image + bytes + beside + known_size(bytes), sizeof *n);
@@ -218,7 +218,7 @@ ARCH_NOT_INSTRUMENTED void arch_image_load_(struct arch_note *n, const void *ima
         (void)arch_valgrind(ARCH_MEMCHECK_UNDEFINED, (uintptr_t)image, bytes);
 }
 
-ARCH_NOT_INSTRUMENTED void arch_image_start_(struct arch_note *n, const void *image, char *at, size_t bytes)
+ARCH_NOT_INSTRUMENTED void arch_image_start_(struct arch_san *n, const void *image, char *at, size_t bytes)
 {
     if (is_asan()) {
         asan_start(image, at, bytes);
@@ -239,7 +239,7 @@ void arch_image_drop_(void *image, size_t bytes)
 
 /* TSan delays a signal until the interrupted strand makes a call that TSan intercepts, which may never happen. So TSan
  * does not see the handler: it is installed by the C library's own function. */
-int arch_note_sigaction(int signal, const struct sigaction *new, struct sigaction *old)
+int arch_san_sigaction(int signal, const struct sigaction *new, struct sigaction *old)
 {
     int (*behind)(int, const struct sigaction *, struct sigaction *) = sigaction;
     void *library = arch_tool == ARCH_TOOL_TSAN ? dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD) : NULL;

@@ -1,9 +1,9 @@
 /*
- * The notes for ThreadSanitizer. Every context is a TSan fiber, and a switch between two of them implies no order:
- * running on the same thread does not make one strand happen before the next. Only arch_note_release and
- * arch_note_acquire establish happens-before.
+ * Announcements to ThreadSanitizer. Every context is a TSan fiber, and a switch between two of them implies no order:
+ * running on the same thread does not make one strand happen before the next. Only arch_san_release and
+ * arch_san_acquire establish happens-before.
  */
-#include "noted.h"
+#include "san_stack.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -1,6 +1,6 @@
 /*
- * The notes: in sanitized builds these programs of coroutines, which are right, must run without a report, and memory
- * that only a suspended stack points to is no leak.
+ * Announcements to sanitizers: in sanitized builds these programs of coroutines, which are right, must run without a
+ * report, and memory that only a suspended stack points to is no leak.
  */
 #include "arch_co.h"
 
@@ -44,13 +44,13 @@ static void *drive(void *arg)
     for (int i = 0; atomic_load(&left) > 0; i = (i + 1) % COROUTINES) {
         if (atomic_exchange(&busy[i], 1))
             continue;
-        arch_note_acquire(&coroutines[i]);
+        arch_san_acquire(&coroutines[i]);
         if (!coroutines[i].ended) {
             co_resume(&coroutines[i]);
             if (coroutines[i].ended)
                 atomic_fetch_sub(&left, 1);
         }
-        arch_note_release(&coroutines[i]);
+        arch_san_release(&coroutines[i]);
         atomic_store(&busy[i], 0);
     }
     return arg;
@@ -80,7 +80,7 @@ static void coroutines_on_two_threads_are_right(void)
     for (int i = 0; i < 2; i++)
         arch_thread_join(threads[i]);
     for (int i = 0; i < COROUTINES; i++) {
-        arch_note_acquire(&coroutines[i]);
+        arch_san_acquire(&coroutines[i]);
         CHECK_EQUAL(sums[i], expected);
         co_free(&coroutines[i]);
     }

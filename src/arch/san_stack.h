@@ -1,25 +1,25 @@
 /*
- * The tools' record of a stack, and their functions, for notes*.c only. The functions are weak: NULL if the tool does
+ * The tools' record of a stack, and their functions, for san*.c only. The functions are weak: NULL if the tool does
  * not watch this program. They are declared here because each compiler has headers for its own tools only.
  */
-#ifndef ARCH_NOTED_H
-#define ARCH_NOTED_H
+#ifndef ARCH_SAN_STACK_H
+#define ARCH_SAN_STACK_H
 
 #include "state.h"
 
-struct arch_noted {
-    struct arch_noted *next; /* while it is unused */
-    char *low;               /* of a context's stack. ASan: those of a thread's own stack are known after its first
-                              * switch */
+struct arch_san_stack {
+    struct arch_san_stack *next; /* while it is unused */
+    char *low;                   /* of a context's stack. ASan: those of a thread's own stack are known after its first
+                                  * switch */
     size_t size;
     void *fiber; /* TSan's */
     unsigned id; /* valgrind's */
 
     /* ASan's. */
-    void *fake;              /* while suspended */
-    const char *root;        /* registered: [root, low + size); NULL: nothing */
-    struct arch_noted *from; /* where the last switch to this stack came from */
-    char *sp;                /* a thread's own stack: below all of its live part; NULL: the stack of a context */
+    void *fake;                  /* while suspended */
+    const char *root;            /* registered: [root, low + size); NULL: nothing */
+    struct arch_san_stack *from; /* where the last switch to this stack came from */
+    char *sp;                    /* a thread's own stack: below all of its live part; NULL: the stack of a context */
 };
 
 #define WEAK __attribute__((weak))
@@ -37,21 +37,21 @@ WEAK void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 WEAK void __tsan_acquire(void *at);
 WEAK void __tsan_release(void *at);
 
-/* notes_asan.c, also for LeakSanitizer alone */
-void asan_thread(struct arch_noted *n);
-void asan_make(struct arch_noted *n);
-void asan_end(struct arch_noted *n);
-void asan_leave(struct arch_noted *from, struct arch_noted *to, bool ends);
-void asan_arrive(struct arch_noted *to);
-void asan_suspended(struct arch_noted *n, const char *context);
-void asan_resumed(struct arch_noted *n);
+/* san_asan.c, also for LeakSanitizer alone */
+void asan_thread(struct arch_san_stack *n);
+void asan_make(struct arch_san_stack *n);
+void asan_end(struct arch_san_stack *n);
+void asan_leave(struct arch_san_stack *from, struct arch_san_stack *to, bool ends);
+void asan_arrive(struct arch_san_stack *to);
+void asan_suspended(struct arch_san_stack *n, const char *context);
+void asan_resumed(struct arch_san_stack *n);
 void asan_unmap(const void *p, size_t size);
-void asan_save(struct arch_noted *n, char *image, const char *at, size_t bytes, size_t beside);
-void asan_load(struct arch_noted *n, const char *image, char *at, size_t bytes, size_t beside);
+void asan_save(struct arch_san_stack *n, char *image, const char *at, size_t bytes, size_t beside);
+void asan_load(struct arch_san_stack *n, const char *image, char *at, size_t bytes, size_t beside);
 void asan_start(const char *image, char *at, size_t bytes);
 void asan_drop(const void *image, size_t bytes);
 
-/* notes_tsan.c */
+/* san_tsan.c */
 void *tsan_make(char *low, size_t size);
 void tsan_switch(void *fiber);
 /* A spin lock that TSan does not see, so that it does not order the strands that take it. */
