@@ -124,7 +124,8 @@ uint64_t service_excess(const struct round *theirs, const struct round *mine, ui
     uint64_t more = wait - own_wait, both = 2 * (turn > own ? turn : own);
     if (more < ms / WORTH || more < wait / UNEVEN)
         return 0;
-    return theirs->held ? (more + both - 1) / both : more / both; /* [LB2] who is held serves none of them */
+    /* [LB2] A thread that one strand occupies serves no other: rounding up leaves none behind it. */
+    return theirs->held ? (more + both - 1) / both : more / both;
 }
 
 /* ---- figures --------------------------------------------------------------------------------------------- */

@@ -106,7 +106,7 @@ static bool must_be_trimmed(struct trimmer *trimmer, struct shared_fibre *shared
     if (used == round || used == round - 1)
         return false;
     bool in_use = shared_fibre_is_in_use(shared);
-    if (in_use) /* by somebody who came before this round */
+    if (in_use) /* its strand began before this round */
         atomic_store_explicit(&shared->used, round, memory_order_relaxed);
     if (in_use || !shared_fibre_keep_if_known(shared))
         return false;
