@@ -5,54 +5,29 @@
 #define SUITE busy
 #include "test.h"
 
-#include "printed.h"
-
-#include "strand/debug.h"
-#include "strand/io.h"
-#include "strand/port.h"
-#include "strand/select.h"
-#include "strand/sync.h"
+#include "scenario.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <unistd.h>
 
-#define FOREVER (3600 * STRAND_S)
-
-static strand_event event;
-static _Atomic int started;
-
-/* A body is run again and again, under seeds. */
-static void begin(void)
-{
-    event = (strand_event){{0}};
-    started = 0;
-}
-
 static const strand_pool all;
-static strand_pool asked_for;
 
 static int print(int fd)
 {
-    return strand_busy_print(asked_for, fd);
+    return strand_busy_print(at.pool, fd);
 }
 
 static const char *busy(strand_pool pool)
 {
-    asked_for = pool;
+    at.pool = pool;
     return printed(print);
 }
 
 static const char *busy_with(strand_pool pool, const char *words)
 {
-    asked_for = pool;
+    at.pool = pool;
     return printed_with(print, words);
-}
-
-static strand spawn_named(strand_scope scope, const char *name, strand_fn *fn, void *arg)
-{
-    return strand_spawn_with(scope, STRAND_ATTR(.name = name), fn, arg, 0);
 }
 
 static strand spawn_onto(strand_scope scope, strand_pool pool, const char *name, strand_fn *fn)
@@ -80,55 +55,11 @@ TEST_INSIDE(the_strand_that_asks_keeps_its_pool_busy)
     CHECK_STR(strchr(text, '\n') + 1, strstr(text, "    thread "));
 }
 
-static void *await_event(void *arg)
-{
-    strand_event_wait(&event);
-    return arg;
-}
-
-TEST_INSIDE(who_waits_for_strands_does_not_keep_a_pool_busy)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
-    for (int i = 0; i < 3; i++)
-        spawn_onto(scope, pool, "waiter", await_event);
-    busy_with(
-        pool,
-        "    nothing: it is idle\n    3 wait for strands, or for actions of strands: that does not keep it busy\n");
-    strand_event_set(&event);
-    strand_scope_join(scope);
-}
-
-static void *sleep_long(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 static void *await_with_a_deadline(void *arg)
 {
     STRAND_DEADLINE(strand_in(FOREVER / 2));
-    strand_event_wait(&event);
+    strand_event_wait(&at.event);
     return arg;
-}
-
-TEST_INSIDE(timers_keep_it_busy_and_the_next_ones_are_named)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
-    for (int i = 0; i < 7; i++)
-        spawn_onto(scope, pool, "sleeper", sleep_long);
-    spawn_onto(scope, pool, "hasty", await_with_a_deadline);
-    const char *text = /* and nobody runs any more */
-        busy_with(pool, "(stealing)\n    8 timers are pending, the next first\n        strand 'hasty' #");
-    CHECK_CONTAINS(text, " has a deadline in 1");
-    CHECK_CONTAINS(text, " waits for 3");
-    CHECK_EQ(test_count(text, "strand 'sleeper' #"), 4);
-    CHECK_CONTAINS(text, "\n        and 3 more\n");
-    CHECK_EQ(test_count(text, "idle"), 0);
-    strand_scope_cancel(scope, NULL);
 }
 
 static void *wait_on_a_fibre(void *arg)
@@ -150,100 +81,15 @@ TEST_INSIDE(fibres_that_rest_do_not_keep_a_pool_busy)
     spawn_onto(scope, pool, "host", wait_on_a_fibre);
     CHECK_EQ(test_count(busy_with(pool, "    3 wait for strands"), "pending"), 0);
     busy_with(pool, "    nothing: it is idle\n    3 wait for strands");
-    strand_event_set(&event);
+    strand_event_set(&at.event);
     strand_scope_join(scope);
-}
-
-static int pipe_ends[2];
-static strand_port port;
-
-static void *read_a_byte(void *arg)
-{
-    char byte;
-    (void)strand_read(pipe_ends[0], &byte, 1);
-    return arg;
-}
-
-static void *receive_a_message(void *arg)
-{
-    char message[8];
-    (void)strand_port_receive(port, message, sizeof message);
-    return arg;
 }
 
 static void *select_one(void *arg)
 {
-    strand_case cases[] = {strand_on_event(&event), strand_on_ready(pipe_ends[0], STRAND_GONE)};
+    strand_case cases[] = {strand_on_event(&at.event), strand_on_ready(at.pipe[0], STRAND_GONE)};
     (void)strand_select(cases, 2, 0);
     return arg;
-}
-
-TEST_REAL_INSIDE(who_waits_for_the_outside_keeps_it_busy)
-{
-    begin();
-    CHECK_EQ(strand_pipe(pipe_ends), 0);
-    {
-        STRAND_SCOPE(scope);
-        strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
-        port = strand_port_open(scope, 8, 4, NULL);
-        spawn_onto(scope, pool, "reader", read_a_byte);
-        spawn_onto(scope, pool, "server", receive_a_message);
-        spawn_onto(scope, pool, "chooser", select_one);
-        const char *text =
-            busy_with(pool, "\n    3 wait for the outside: 2 for descriptors, 1 for messages of ports\n");
-        char line[64];
-        CHECK_CONTAINS(text, "\n        strand 'reader' #");
-        CHECK_CONTAINS(text, "\n        strand 'server' #");
-        CHECK_CONTAINS(text, "\n        strand 'chooser' #");
-        CHECK_CONTAINS(text, " receives from port 'port' at 0x");
-        snprintf(line, sizeof line, " waits for descriptor %d\n", pipe_ends[0]);
-        CHECK_EQ(test_count(text, line), 2);
-        CHECK_EQ(test_count(text, "idle"), 0);
-        strand_scope_cancel(scope, NULL);
-    }
-    strand_close(pipe_ends[0]);
-    strand_close(pipe_ends[1]);
-}
-
-static void *await_a_signal(void *arg)
-{
-    STRAND_SIGNALS(signals, SIGUSR1);
-    (void)strand_wait_signal(signals);
-    return arg;
-}
-
-TEST_REAL_INSIDE(who_waits_for_signals_keeps_it_busy)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    spawn_named(scope, "listener", await_a_signal, NULL);
-    CHECK_CONTAINS(busy_with(all, "    1 waits for the outside: 1 for signals\n"), " waits for signals\n");
-    strand_scope_cancel(scope, NULL);
-}
-
-static void *call_until_told(void *arg)
-{
-    started = 1;
-    while (started == 1)
-        usleep(100);
-    return arg;
-}
-
-static void *offload_it(void *arg)
-{
-    return strand_offload(call_until_told, arg);
-}
-
-TEST_REAL_INSIDE(an_offloaded_call_keeps_it_busy)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    spawn_named(scope, "caller", offload_it, NULL);
-    test_yield_until(&started, 1);
-    CHECK_CONTAINS(busy_with(all, "    1 waits for the outside: 1 for offloaded calls\n"),
-                   "\n        strand 'caller' #");
-    started = 2;
-    strand_scope_join(scope);
 }
 
 TEST_INSIDE(strands_that_can_run_are_counted_and_the_first_are_named)
@@ -269,7 +115,7 @@ static void *see_woken(void *arg)
     for (int i = 0; i < 3; i++)
         spawn_named(scope, "woken", await_event, NULL);
     busy_with(all, "    3 wait for strands");
-    strand_event_set(&event);
+    strand_event_set(&at.event);
     const char *text = busy(all);
     CHECK_CONTAINS(text, "\n    3 strands can run\n        strand 'woken' #");
     CHECK_EQ(test_count(text, "wait for strands"), 0);
@@ -347,31 +193,54 @@ TEST_REAL(what_is_pinned_is_said_to_be)
 
 static void *spin(void *arg)
 {
-    started = 1;
-    while (started != 2)
+    at.started = 1;
+    while (!at.give_up)
         strand_yield();
     return arg;
 }
 
-TEST_INSIDE(threads_that_run_strands_are_named_with_them)
+static const struct scenario in_a_pool[] = {
+    {.name = "strands that wait for strands do not keep it busy",
+     .acts = {SEVERAL(3, "waiter", await_event)},
+     .until =
+         "    nothing: it is idle\n    3 wait for strands, or for actions of strands: that does not keep it busy\n"},
+    {.name = "timers keep it busy, and the next ones are named",
+     .acts = {SEVERAL(7, "sleeper", sleep_long), ONE("hasty", await_with_a_deadline)},
+     .until = "(stealing)\n    8 timers are pending, the next first\n        strand 'hasty' #", /* and no strand runs */
+     .texts = {HAS(" has a deadline in 1"), HAS(" waits for 3"), TIMES(4, "strand 'sleeper' #"),
+               HAS("\n        and 3 more\n"), NO("idle")}},
+    {.name = "a thread that runs a strand is named with it",
+     .acts = {ONE("spinner", spin)},
+     .until = " runs strand 'spinner' #",
+     .texts = {HAS("    thread 0 ("), HAS("; it has been busy for "), NO("asked")}},
+};
+
+TEST_INSIDE(a_pool_is_busy_with_timers_and_running_strands_and_not_with_waits_for_strands)
 {
-    begin();
-    STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
-    spawn_onto(scope, pool, "spinner", spin);
-    const char *text = busy_with(pool, " runs strand 'spinner' #");
-    CHECK_CONTAINS(text, "    thread 0 (");
-    CHECK_CONTAINS(text, "; it has been busy for ");
-    CHECK_EQ(test_count(text, "asks"), 0);
-    started = 2;
-    strand_scope_join(scope);
+    PLAY_ALL(in_a_pool, true, print);
 }
 
-static void *resist(void *arg)
+static const struct scenario outside[] = {
+    {.name = "descriptors and ports",
+     .needs_pipe = true,
+     .acts = {ONE("reader", read_a_byte), ONE("server", receive_a_message), ONE("chooser", select_one)},
+     .until = "\n    3 wait for the outside: 2 for descriptors, 1 for messages of ports\n",
+     .texts = {HAS("\n        strand 'reader' #"), HAS("\n        strand 'server' #"),
+               HAS("\n        strand 'chooser' #"), HAS(" receives from port 'port' at 0x"),
+               TIMES(2, " waits for descriptor %d\n"), NO("idle")}},
+    {.name = "signals",
+     .acts = {ONE("listener", await_a_signal)},
+     .until = "    1 waits for the outside: 1 for signals\n",
+     .texts = {HAS(" waits for signals\n")}},
+    {.name = "an offloaded call",
+     .acts = {ONE("caller", offload_it)},
+     .until = "    1 waits for the outside: 1 for offloaded calls\n",
+     .texts = {HAS("\n        strand 'caller' #")}},
+};
+
+TEST_REAL_INSIDE(waits_for_the_outside_keep_a_pool_busy)
 {
-    STRAND_SHIELD;
-    strand_event_wait(&event);
-    return arg;
+    PLAY_ALL(outside, true, print);
 }
 
 static strand_pool closing;
@@ -387,13 +256,13 @@ TEST_INSIDE(of_a_pool_that_is_closing_it_is_told_what_it_waits_for)
     begin();
     STRAND_SCOPE(scope);
     closing = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
-    strand_spawn_with(scope, STRAND_ATTR(.name = "stubborn", .pool = closing), resist, NULL, 0);
-    strand_spawn_with(scope, STRAND_ATTR(.name = "stubborn", .pool = closing), resist, NULL, 0);
+    strand_spawn_with(scope, STRAND_ATTR(.name = "stubborn", .pool = closing), await_event_in_a_shield, NULL, 0);
+    strand_spawn_with(scope, STRAND_ATTR(.name = "stubborn", .pool = closing), await_event_in_a_shield, NULL, 0);
     busy_with(closing, "    2 wait for strands");
     strand closer = spawn_named(scope, "closer", close_it, NULL);
     CHECK_CONTAINS(busy_with(all, "\n    it is closing, "),
                    "and waits for the ends of its strands: 2; closed by 'closer': enough of it\n");
-    strand_event_set(&event);
+    strand_event_set(&at.event);
     strand_join(closer);
     strand_scope_cancel(scope, NULL);
 }
@@ -429,7 +298,7 @@ struct reporter {
 static void *report_a_pool(void *arg)
 {
     const struct reporter *reporter = arg;
-    started = 1;
+    at.started = 1;
     CHECK_EQ(strand_busy_print(reporter->pool, reporter->fd), 0);
     return arg;
 }
@@ -446,7 +315,7 @@ TEST_REAL_INSIDE(a_pool_is_closed_while_a_report_of_it_waits_to_be_read)
     strand_pool other = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     struct reporter reporter = {closed, ends[1]};
     strand child = strand_spawn_with(scope, STRAND_ATTR(.pool = other), report_a_pool, &reporter, 0);
-    while (!started)
+    while (!at.started)
         strand_yield();
     strand_sleep(10 * STRAND_MS); /* it waits for the reader, mostly */
     strand_pool_close(closed, NULL);
@@ -477,11 +346,11 @@ static void *be_looked_at(void *arg)
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
     spawn_onto(scope, pool, "sleeper", sleep_long);
     busy_with(pool, "(stealing)\n    1 timer is pending\n");
-    asked_for = all;
+    at.pool = all;
     const char *text = printed_outside(print);
     CHECK_CONTAINS(text, "pool 'extra': 1 thread (stealing)\n    1 timer is pending\n");
     CHECK_CONTAINS(text, "pool 'first': ");
-    CHECK_EQ(test_count(text, "asks"), 0);
+    CHECK_EQ(test_count(text, "asked"), 0);
     strand_scope_cancel(scope, NULL);
     return arg;
 }
@@ -493,7 +362,7 @@ TEST_REAL(a_plain_thread_sees_all_pools_of_all_runs)
 
 static void *yield_until_cancelled(void *arg)
 {
-    started++;
+    at.started++;
     for (;;)
         strand_yield();
     return arg;
@@ -505,7 +374,7 @@ static void *print_under_load(void *arg)
     STRAND_SCOPE(scope);
     for (int i = 0; i < 8; i++)
         spawn_named(scope, "busy", yield_until_cancelled, NULL);
-    test_yield_until(&started, 8);
+    test_yield_until(&at.started, 8);
     for (long i = 0; i < test_scale(100); i++) {
         const char *text = busy(all), *can = strstr(text, " strands can run\n");
         int waiting = can ? atoi(can - 2) : strstr(text, "    1 strand can run\n") ? 1 : 0;
@@ -526,8 +395,8 @@ TEST(what_is_printed_under_load_is_true_of_one_moment)
 /* A signal is to find it here, and not in a function of a sanitizer's. */
 __attribute__((no_sanitize("thread"))) static void *compute(void *arg)
 {
-    started = 1;
-    while (*(volatile int *)&started != 2)
+    at.started = 1;
+    while (*(volatile int *)&at.started != 2)
         continue;
     return arg;
 }
@@ -537,10 +406,10 @@ static void *print_beside_one_that_computes(void *arg)
     begin();
     STRAND_SCOPE(scope);
     spawn_named(scope, "computer", compute, NULL);
-    while (started != 1)
+    while (at.started != 1)
         strand_yield();
     const char *text = busy(all);
-    started = 2;
+    at.started = 2;
     CHECK_CONTAINS(text, " runs strand 'computer' #");
     CHECK_CONTAINS(text, ", which has not switched for 100 ms; it has been busy for ");
     strand_scope_join(scope);

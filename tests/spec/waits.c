@@ -5,22 +5,9 @@
 #define SUITE waits
 #include "test.h"
 
-#include "printed.h"
-
-#include "strand/chan.h"
-#include "strand/debug.h"
-#include "strand/io.h"
-#include "strand/limit.h"
-#include "strand/port.h"
-#include "strand/select.h"
-#include "strand/sync.h"
+#include "scenario.h"
 
 #include <errno.h>
-#include <signal.h>
-#include <unistd.h>
-
-#define NOINLINE __attribute__((noinline))
-#define FOREVER (3600 * STRAND_S)
 
 static const char *waits(void)
 {
@@ -30,29 +17,6 @@ static const char *waits(void)
 static const char *waits_with(const char *words)
 {
     return printed_with(strand_waits_print, words);
-}
-
-static strand_mutex mutex, other_mutex, third_mutex;
-static strand_event event;
-static strand_rwlock rwlock;
-static strand_once once;
-static _Atomic int locked, give_up;
-
-/* A body is run again and again, under seeds. */
-static void begin(void)
-{
-    mutex = other_mutex = third_mutex = (strand_mutex){{0}};
-    event = (strand_event){{0}};
-    rwlock = (strand_rwlock){{0}};
-    once = (strand_once){{0}};
-    locked = give_up = 0;
-}
-
-static NOINLINE strand spawn_named(strand_scope scope, const char *name, strand_fn *fn, void *arg)
-{
-    strand child = strand_spawn_with(scope, STRAND_ATTR(.name = name), fn, arg, 0);
-    __asm__ volatile("");
-    return child;
 }
 
 /* ---- who would have to act --------------------------------------------------------------------------------- */
@@ -80,8 +44,8 @@ TEST_INSIDE(of_a_mutex_the_holder_is_named_and_where_it_was_locked)
 {
     begin();
     STRAND_SCOPE(scope);
-    lock_it(&mutex);
-    spawn_named(scope, "waiter", lock_and_unlock, &mutex);
+    lock_it(&at.mutex);
+    spawn_named(scope, "waiter", lock_and_unlock, &at.mutex);
     const char *text = waits_with("1 of 2 strands are");
     CHECK_CONTAINS(text, "1 of 2 strands are blocked\n");
     CHECK_CONTAINS(text, "strand 'waiter' #");
@@ -90,7 +54,7 @@ TEST_INSIDE(of_a_mutex_the_holder_is_named_and_where_it_was_locked)
     CHECK_CONTAINS(text, "\n    strand 'root' #");
     CHECK_CONTAINS(text, " would have to unlock it, locked in lock_it");
     CHECK_CONTAINS(text, "; it is not blocked\n");
-    strand_mutex_unlock(&mutex);
+    strand_mutex_unlock(&at.mutex);
     strand_scope_join(scope);
 }
 
@@ -98,12 +62,12 @@ static void *see_a_mutex_handed_over(void *arg)
 {
     begin();
     STRAND_SCOPE(scope);
-    strand_mutex_lock(&mutex);
-    spawn_named(scope, "heir", lock_and_unlock, &mutex);
+    strand_mutex_lock(&at.mutex);
+    spawn_named(scope, "heir", lock_and_unlock, &at.mutex);
     waits_with("1 of 2 strands are");
-    spawn_named(scope, "waiter", lock_and_unlock, &mutex);
+    spawn_named(scope, "waiter", lock_and_unlock, &at.mutex);
     waits_with("2 of 3 strands are");
-    strand_mutex_unlock(&mutex);
+    strand_mutex_unlock(&at.mutex);
     const char *text = waits();
     CHECK_CONTAINS(text, "1 of 3 strands are blocked");
     CHECK_CONTAINS(text, "\n    strand 'heir' #");
@@ -120,12 +84,6 @@ TEST_REAL(of_a_mutex_that_was_handed_over_the_next_holder_is_named)
     strand_run(&options, see_a_mutex_handed_over, NULL);
 }
 
-static void *await_event(void *arg)
-{
-    strand_event_wait(&event);
-    return arg;
-}
-
 static void *join_one(void *arg)
 {
     STRAND_SCOPE(scope);
@@ -133,55 +91,17 @@ static void *join_one(void *arg)
     return arg;
 }
 
-TEST_INSIDE(of_a_join_the_child_is_named)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    spawn_named(scope, "joiner", join_one, NULL);
-    const char *text = waits_with("2 of 3 strands are");
-    CHECK_CONTAINS(text, "strand 'joiner' #");
-    CHECK_CONTAINS(text, " joins strand #");
-    CHECK_CONTAINS(text, "    strand 'child' #");
-    CHECK_CONTAINS(text, " would have to end; it is blocked too\n");
-    CHECK_CONTAINS(text, "    a strand that sets it\n");
-    strand_event_set(&event);
-    strand_scope_join(scope);
-}
-
-static void *stay_under_a_shield(void *arg)
-{
-    STRAND_SHIELD;
-    locked++;
-    strand_event_wait(&event);
-    return arg;
-}
-
 /* Twelve children of one scope, and one of another, that it does not wait for yet. */
 static void *leave_with_many(void *arg)
 {
     STRAND_SCOPE(outer);
-    spawn_named(outer, "of another scope", stay_under_a_shield, arg);
+    spawn_named(outer, "of another scope", await_event_in_a_shield, arg);
     STRAND_SCOPE(inner);
     for (int i = 0; i < 12; i++)
-        spawn_named(inner, "left", stay_under_a_shield, arg);
+        spawn_named(inner, "left", await_event_in_a_shield, arg);
     strand_scope_cancel(inner, NULL);
     strand_scope_cancel(outer, NULL);
     return arg;
-}
-
-TEST_INSIDE(of_a_scope_that_is_left_the_children_that_live_are_named)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    strand leaver = spawn_named(scope, "leaver", leave_with_many, NULL);
-    const char *text = strstr(waits_with("14 of 15 strands are"), "strand 'leaver' #");
-    CHECK(text != NULL);
-    const char *first = strstr(text, "\n    strand 'left' #"), *more = strstr(text, "\n    and 4 more\n");
-    CHECK(first && more && first < more);
-    const char *other = strstr(text, "\n    strand 'of another scope'");
-    CHECK(other == NULL);
-    strand_event_set(&event);
-    strand_join(leaver);
 }
 
 static void *join_the_scope(void *arg)
@@ -191,19 +111,6 @@ static void *join_the_scope(void *arg)
     spawn_named(scope, "other", await_event, arg);
     strand_scope_join(scope);
     return arg;
-}
-
-TEST_INSIDE(of_a_scope_that_is_joined_all_children_are_named)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    spawn_named(scope, "joiner", join_the_scope, NULL);
-    const char *text = strstr(waits_with("3 of 4 strands are"), "strand 'joiner' #");
-    CHECK(text != NULL);
-    CHECK_CONTAINS(text, "\n    strand 'one' #");
-    CHECK_CONTAINS(text, "\n    strand 'other' #");
-    strand_event_set(&event);
-    strand_scope_join(scope);
 }
 
 static void *await_any(void *arg)
@@ -216,53 +123,23 @@ static void *await_any(void *arg)
     return arg;
 }
 
-TEST_INSIDE(of_the_first_child_to_end_any_will_do)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    spawn_named(scope, "chooser", await_any, NULL);
-    const char *text = strstr(waits_with("3 of 4 strands are"), "strand 'chooser' #");
-    CHECK(text != NULL);
-    CHECK_CONTAINS(text, "waits for the end of any child, since ");
-    CHECK_CONTAINS(text, "    any of these\n");
-    strand_event_set(&event);
-    strand_scope_join(scope);
-}
-
 static void *read_until_event(void *arg)
 {
-    STRAND_READ_LOCKED(&rwlock);
-    strand_event_wait(&event);
+    STRAND_READ_LOCKED(&at.rwlock);
+    strand_event_wait(&at.event);
     return arg;
 }
 
 static void *read_once(void *arg)
 {
-    STRAND_READ_LOCKED(&rwlock);
+    STRAND_READ_LOCKED(&at.rwlock);
     return arg;
 }
 
 static void *write_once(void *arg)
 {
-    STRAND_WRITE_LOCKED(&rwlock);
+    STRAND_WRITE_LOCKED(&at.rwlock);
     return arg;
-}
-
-TEST_INSIDE(of_a_read_write_lock_all_holders_are_named)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    spawn_named(scope, "reader", read_until_event, NULL);
-    spawn_named(scope, "second reader", read_until_event, NULL);
-    waits_with("2 of 3 strands are");
-    spawn_named(scope, "writer", write_once, NULL);
-    const char *text = strstr(waits_with("3 of 4 strands are"), "strand 'writer' #");
-    CHECK(text != NULL);
-    CHECK_EQ(test_count(text, " would have to release it, locked to read in read_until_event+0x"), 2);
-    CHECK_CONTAINS(text, "\n    strand 'reader' #");
-    CHECK_CONTAINS(text, "\n    strand 'second reader' #");
-    strand_event_set(&event);
-    strand_scope_join(scope);
 }
 
 /* What an inactive strand holds lies in its saved stack. */
@@ -279,7 +156,7 @@ TEST_INSIDE(the_holders_of_a_read_write_lock_are_found_on_a_fibre_that_they_shar
     const char *text = strstr(waits_with("5 of 6 strands are"), "strand 'writer' #");
     CHECK(text != NULL);
     CHECK_EQ(test_count(text, " would have to release it, locked to read in read_until_event+0x"), 3);
-    strand_event_set(&event);
+    strand_event_set(&at.event);
     strand_scope_join(scope);
 }
 
@@ -318,30 +195,70 @@ TEST_INSIDE(the_cases_of_selects_are_found_on_a_fibre_that_they_share)
     strand_scope_cancel(scope, NULL);
 }
 
-static void *run_until_event(void *arg)
+static void *run_once(void *arg)
 {
-    strand_event_wait(&event);
+    return strand_once_run(&at.once, await_event, arg);
+}
+
+static void *close_a_pool(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
+    for (int i = 0; i < 2; i++)
+        strand_spawn_with(scope, STRAND_ATTR(.name = "inhabitant", .pool = pool), await_event_in_a_shield, NULL, 0);
+    test_yield_until(&at.started, 2);
+    strand_pool_close(pool, NULL);
+    strand_scope_cancel(scope, NULL);
     return arg;
 }
 
-static void *run_once(void *arg)
-{
-    return strand_once_run(&once, run_until_event, arg);
-}
+/* In the part of the report that begins with this strand's. */
+#define OF(strand) .from = "strand '" strand "' #"
 
-TEST_INSIDE(of_a_once_who_has_the_turn_is_named)
+static const struct scenario joins_and_locks[] = {
+    {.name = "join of a child",
+     .acts = {ONE("joiner", join_one)},
+     .until = "2 of 3 strands are",
+     OF("joiner"),
+     .texts = {HAS(" joins strand #"), HAS("    strand 'child' #"), HAS(" would have to end; it is blocked too\n"),
+               HAS("    a strand that sets it\n")}},
+    {.name = "end of a scope: the first children of it that live",
+     .acts = {ONE("leaver", leave_with_many)},
+     .until = "14 of 15 strands are",
+     OF("leaver"),
+     .texts = {TIMES(8, "\n    strand 'left' #"), HAS("\n    and 4 more\n"), NO("\n    strand 'of another scope'")}},
+    {.name = "join of a scope: all children",
+     .acts = {ONE("joiner", join_the_scope)},
+     .until = "3 of 4 strands are",
+     OF("joiner"),
+     .texts = {HAS("\n    strand 'one' #"), HAS("\n    strand 'other' #")}},
+    {.name = "wait for any child",
+     .acts = {ONE("chooser", await_any)},
+     .until = "3 of 4 strands are",
+     OF("chooser"),
+     .texts = {HAS("waits for the end of any child, since "), HAS("    any of these\n")}},
+    {.name = "read-write lock: all holders",
+     .acts = {ONE("reader", read_until_event), ONE("second reader", read_until_event),
+              LATER("2 of 3 strands are", "writer", write_once)},
+     .until = "3 of 4 strands are",
+     OF("writer"),
+     .texts = {TIMES(2, " would have to release it, locked to read in read_until_event+0x"),
+               HAS("\n    strand 'reader' #"), HAS("\n    strand 'second reader' #")}},
+    {.name = "once: the strand that runs the function",
+     .acts = {ONE("first", run_once), LATER("1 of 2 strands are", "second", run_once)},
+     .until = "2 of 3 strands are",
+     OF("second"),
+     .texts = {HAS("\n    strand 'first' #"), HAS(" would have to return from it; it is blocked too\n")}},
+    {.name = "close of a pool",
+     .acts = {ONE("closer", close_a_pool)},
+     .until = "waits for the end of pool 'extra'",
+     OF("closer"),
+     .texts = {TIMES(2, "\n    strand 'inhabitant' #")}},
+};
+
+TEST_INSIDE(the_strands_that_would_have_to_act_are_named)
 {
-    begin();
-    STRAND_SCOPE(scope);
-    spawn_named(scope, "first", run_once, NULL);
-    waits_with("1 of 2 strands are");
-    spawn_named(scope, "second", run_once, NULL);
-    const char *text = strstr(waits_with("2 of 3 strands are"), "strand 'second' #");
-    CHECK(text != NULL);
-    CHECK_CONTAINS(text, "\n    strand 'first' #");
-    CHECK_CONTAINS(text, " would have to return from it; it is blocked too\n");
-    strand_event_set(&event);
-    strand_scope_join(scope);
+    PLAY_ALL(joins_and_locks, false, strand_waits_print);
 }
 
 /* ---- rings ------------------------------------------------------------------------------------------------- */
@@ -354,56 +271,27 @@ static void *lock_both(void *arg)
 {
     struct two *two = arg;
     STRAND_LOCKED(two->first);
-    locked++;
-    test_yield_until(&locked, 2);
+    at.started++;
+    test_yield_until(&at.started, 2);
     STRAND_LOCKED(two->second);
     return NULL;
 }
 
-TEST_INSIDE(two_strands_that_lock_two_mutexes_in_two_orders_are_a_cycle)
-{
-    begin();
-    struct two ab = {&mutex, &other_mutex}, ba = {&other_mutex, &mutex};
-    STRAND_SCOPE(scope);
-    spawn_named(scope, "a", lock_both, &ab);
-    spawn_named(scope, "b", lock_both, &ba);
-    const char *text = waits_with("2 of 3 strands are blocked, 2 of them in 1 cycle\n");
-    const char *ring = strstr(text, "\n2 strands wait for each other:\n");
-    CHECK(ring != NULL);
-    CHECK_EQ(test_count(ring, "\n    strand 'a' #"), 1);
-    CHECK_EQ(test_count(ring, "\n    strand 'b' #"), 1);
-    CHECK_EQ(test_count(ring, ", which strand 'a' #"), 1);
-    CHECK_EQ(test_count(ring, ", which strand 'b' #"), 1);
-    CHECK_EQ(test_count(ring, " has locked\n"), 2);
-    strand_scope_cancel(scope, NULL);
-}
-
 static void *join_while_locked(void *arg)
 {
-    STRAND_LOCKED(&mutex);
+    STRAND_LOCKED(&at.mutex);
     STRAND_SCOPE(scope);
-    strand_join(spawn_named(scope, "inner", lock_and_unlock, &mutex));
+    strand_join(spawn_named(scope, "inner", lock_and_unlock, &at.mutex));
     return arg;
 }
 
-TEST_INSIDE(who_joins_a_strand_that_waits_for_its_mutex_is_in_a_cycle)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    spawn_named(scope, "outer", join_while_locked, NULL);
-    const char *ring = strstr(waits_with("2 of 3 strands are"), "\n2 strands wait for each other:\n");
-    CHECK(ring != NULL);
-    CHECK_CONTAINS(ring, " joins strand 'inner' #");
-    CHECK_CONTAINS(ring, ", which strand 'outer' #");
-    strand_scope_cancel(scope, NULL);
-}
-
-/* Until give_up: then the wait is ended by a deadline inside of the shield, of which there is one after the other. */
+/* Until at.give_up: then the wait is ended by a deadline inside of the shield, of which there is one after the other.
+ */
 static void *lock_under_a_shield(void *one)
 {
     STRAND_SHIELD;
-    locked++;
-    while (!give_up) {
+    at.started++;
+    while (!at.give_up) {
         STRAND_TRY {
             STRAND_DEADLINE(strand_in(20 * STRAND_MS));
             STRAND_LOCKED(one);
@@ -418,49 +306,55 @@ static void *lock_under_a_shield(void *one)
 
 static void *leave_while_locked(void *arg)
 {
-    STRAND_LOCKED(&mutex);
+    STRAND_LOCKED(&at.mutex);
     STRAND_SCOPE(scope);
-    spawn_named(scope, "sleeper", stay_under_a_shield, arg);
-    spawn_named(scope, "inner", lock_under_a_shield, &mutex);
-    test_yield_until(&locked, 2);
+    spawn_named(scope, "sleeper", await_event_in_a_shield, arg);
+    spawn_named(scope, "inner", lock_under_a_shield, &at.mutex);
+    test_yield_until(&at.started, 2);
     strand_scope_cancel(scope, NULL);
     return arg;
-}
-
-/* It waits for the sleeper first, and has to wait for the other too. */
-TEST_INSIDE(a_cycle_may_go_through_any_child_of_a_scope_that_is_left)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    strand leaver = spawn_named(scope, "leaver", leave_while_locked, NULL);
-    const char *text = waits_with("3 of 4 strands are blocked, 2 of them in 1 cycle\n");
-    const char *ring = strstr(text, "\n2 strands wait for each other:\n");
-    CHECK(ring != NULL);
-    CHECK_CONTAINS(ring, " leaves a scope, waits for strand 'inner' #");
-    CHECK(strstr(ring, "sleeper") == NULL);
-    give_up = 1;
-    strand_event_set(&event);
-    strand_join(leaver);
 }
 
 static void *join_a_scope_while_locked(void *arg)
 {
-    STRAND_LOCKED(&mutex);
+    STRAND_LOCKED(&at.mutex);
     STRAND_SCOPE(scope);
     for (int i = 0; i < 5; i++)
-        spawn_named(scope, "inner", lock_and_unlock, &mutex);
+        spawn_named(scope, "inner", lock_and_unlock, &at.mutex);
     strand_scope_join(scope);
     return arg;
 }
 
-TEST_INSIDE(of_cycles_that_share_a_strand_one_is_printed)
+static struct two one_order = {&at.mutex, &at.other_mutex}, other_order = {&at.other_mutex, &at.mutex};
+
+#define RING .from = "\n2 strands wait for each other:\n"
+
+static const struct scenario cycles[] = {
+    {.name = "two mutexes that are locked in two orders",
+     .acts = {GIVEN(&one_order, "a", lock_both), GIVEN(&other_order, "b", lock_both)},
+     .until = "2 of 3 strands are blocked, 2 of them in 1 cycle\n",
+     RING,
+     .texts = {TIMES(1, "\n    strand 'a' #"), TIMES(1, "\n    strand 'b' #"), TIMES(1, ", which strand 'a' #"),
+               TIMES(1, ", which strand 'b' #"), TIMES(2, " has locked\n")}},
+    {.name = "join of a strand that waits for the mutex of the joining one",
+     .acts = {ONE("outer", join_while_locked)},
+     .until = "2 of 3 strands are",
+     RING,
+     .texts = {HAS(" joins strand 'inner' #"), HAS(", which strand 'outer' #")}},
+    {.name = "through the second child of a scope, whose first child is waited for",
+     .acts = {ONE("leaver", leave_while_locked)},
+     .until = "3 of 4 strands are blocked, 2 of them in 1 cycle\n",
+     RING,
+     .texts = {HAS(" leaves a scope, waits for strand 'inner' #"), NO("sleeper")}},
+    {.name = "of cycles that share a strand, one is printed",
+     .acts = {ONE("outer", join_a_scope_while_locked)},
+     .until = "6 of 7 strands are blocked, 2 of them in 1 cycle\n",
+     .texts = {TIMES(1, "2 strands wait for each other:\n")}},
+};
+
+TEST_INSIDE(strands_that_wait_for_each_other_are_a_cycle)
 {
-    begin();
-    STRAND_SCOPE(scope);
-    spawn_named(scope, "outer", join_a_scope_while_locked, NULL);
-    const char *text = waits_with("6 of 7 strands are blocked, 2 of them in 1 cycle\n");
-    CHECK_EQ(test_count(text, "2 strands wait for each other:\n"), 1);
-    strand_scope_cancel(scope, NULL);
+    PLAY_ALL(cycles, false, strand_waits_print);
 }
 
 /* A ring of so many: each has locked its own mutex, and waits for that of the next. */
@@ -543,7 +437,7 @@ static void *join_the_next(void *arg)
 
 static void *lock_and_chain(void *arg)
 {
-    STRAND_LOCKED(&mutex);
+    STRAND_LOCKED(&at.mutex);
     return join_the_next(arg);
 }
 
@@ -553,7 +447,7 @@ TEST_REAL_INSIDE(a_long_chain_is_followed_to_its_end)
     begin();
     int links = (int)test_scale(5000);
     links = links < 100 ? 100 : links;
-    struct chain chain = {links, &mutex};
+    struct chain chain = {links, &at.mutex};
     STRAND_SCOPE(scope);
     strand_spawn_with(scope, STRAND_ATTR(.name = "first"), lock_and_chain, &chain, sizeof chain);
     char head[100];
@@ -567,9 +461,9 @@ TEST_REAL_INSIDE(a_long_chain_is_followed_to_its_end)
 
 static void *read_and_join_a_reader(void *arg)
 {
-    STRAND_READ_LOCKED(&rwlock);
-    locked = 1;
-    test_yield_until(&locked, 2);
+    STRAND_READ_LOCKED(&at.rwlock);
+    at.started = 1;
+    test_yield_until(&at.started, 2);
     STRAND_SCOPE(scope);
     strand_join(spawn_named(scope, "second reader", read_once, arg));
     return arg;
@@ -581,10 +475,10 @@ TEST_INSIDE(who_joins_a_reader_that_has_to_wait_for_it_is_in_a_cycle)
     begin();
     STRAND_SCOPE(scope);
     spawn_named(scope, "reader", read_and_join_a_reader, NULL);
-    test_yield_until(&locked, 1);
+    test_yield_until(&at.started, 1);
     spawn_named(scope, "writer", write_once, NULL);
     waits_with(" waits to write under lock");
-    locked = 2;
+    at.started = 2;
     const char *text = waits_with("3 of 4 strands are");
     const char *ring = strstr(text, "\n2 strands wait for each other:\n");
     CHECK(ring != NULL);
@@ -598,9 +492,9 @@ TEST_INSIDE(who_joins_a_reader_that_has_to_wait_for_it_is_in_a_cycle)
 
 static void *collect_while_locked(void *arg)
 {
-    STRAND_LOCKED(&mutex);
+    STRAND_LOCKED(&at.mutex);
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
-    spawn_named(scope, "inner", lock_and_unlock, &mutex);
+    spawn_named(scope, "inner", lock_and_unlock, &at.mutex);
     if (arg)
         spawn_named(scope, "other", await_event, NULL);
     while (strand_scope_count(scope))
@@ -612,9 +506,9 @@ TEST_INSIDE(who_waits_for_any_of_several_is_in_a_cycle_when_one_is_left)
 {
     begin();
     STRAND_SCOPE(scope);
-    spawn_named(scope, "collector", collect_while_locked, &mutex);
+    spawn_named(scope, "collector", collect_while_locked, &at.mutex);
     CHECK_CONTAINS(waits_with("3 of 4 strands are"), "3 of 4 strands are blocked\n");
-    strand_event_set(&event);
+    strand_event_set(&at.event);
     while (!strstr(waits(), "2 of 3 strands are blocked"))
         strand_sleep(STRAND_MS);
     const char *ring = strstr(waits(), "\n2 strands wait for each other:\n");
@@ -626,40 +520,19 @@ TEST_INSIDE(who_waits_for_any_of_several_is_in_a_cycle_when_one_is_left)
 
 /* ---- things, and the outside --------------------------------------------------------------------------------- */
 
-static strand_chan chan;
-
 static void *receive(void *arg)
 {
     char value;
-    STRAND_IGNORE(strand_chan_receive(chan, &value));
+    STRAND_IGNORE(strand_chan_receive(at.chan, &value));
     return arg;
 }
 
 static void *send_much(void *arg)
 {
     char value = 0;
-    while (strand_chan_send(chan, &value) == 0)
+    while (strand_chan_send(at.chan, &value) == 0)
         continue;
     return arg;
-}
-
-TEST_INSIDE(of_a_channel_it_is_told_who_could_act_and_where_it_was_made)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    chan = strand_chan_open(scope, 1, 3, STRAND_CHAN_ATTR(.name = "bytes"));
-    strand receiver = spawn_named(scope, "receiver", receive, NULL);
-    const char *text = waits_with(" receives from channel");
-    CHECK_CONTAINS(text, " receives from channel 'bytes' at 0x");
-    CHECK_CONTAINS(text, "\n    a strand that sends into it, or closes it\n");
-    CHECK_CONTAINS(text, "\n    0 of its 3 places are taken; it was opened in ");
-    strand_cancel(receiver, NULL);
-    spawn_named(scope, "sender", send_much, NULL);
-    text = waits_with(" sends to channel");
-    CHECK_CONTAINS(text, " sends to channel 'bytes' at 0x");
-    CHECK_CONTAINS(text, "\n    a strand that receives from it, or closes it\n");
-    CHECK_CONTAINS(text, "\n    3 of its 3 places are taken; it was opened in ");
-    strand_scope_cancel(scope, NULL);
 }
 
 static strand_semaphore semaphore = STRAND_SEMAPHORE_INIT(2);
@@ -676,6 +549,8 @@ static void *take_three(void *arg)
 
 static void *await_group(void *arg)
 {
+    group = (strand_group){{0}};
+    strand_group_add(&group, 7);
     strand_group_wait(&group);
     return arg;
 }
@@ -688,120 +563,21 @@ static void *await_barrier(void *arg)
 
 static void *await_condition(void *arg)
 {
-    STRAND_LOCKED(&mutex);
-    strand_condition_wait(&condition, &mutex);
+    STRAND_LOCKED(&at.mutex);
+    strand_condition_wait(&condition, &at.mutex);
     return arg;
+}
+
+static void *be_the_user(void *arg)
+{
+    strand_limit_init(&users, 1, "users");
+    STRAND_LIMIT_PERMIT(&users);
+    return await_event(arg);
 }
 
 static void *be_a_user(void *arg)
 {
     STRAND_LIMIT_PERMIT(&users);
-    return arg;
-}
-
-/* V-22 */
-TEST_INSIDE(of_what_has_no_holder_it_is_told_how_things_stand)
-{
-    begin();
-    strand_limit_init(&users, 1, "users");
-    strand_limit_acquire(&users);
-    group = (strand_group){{0}};
-    strand_group_add(&group, 7);
-    {
-        STRAND_SCOPE(scope);
-        spawn_named(scope, "taker", take_three, NULL);
-        spawn_named(scope, "waits for all", await_group, NULL);
-        for (int i = 0; i < 3; i++)
-            spawn_named(scope, "early", await_barrier, NULL);
-        spawn_named(scope, "listener", await_condition, NULL);
-        spawn_named(scope, "user", be_a_user, NULL);
-        const char *text = waits_with("7 of 8 strands are");
-        CHECK_CONTAINS(text, "\n    a strand that releases permits: 2 are free, 3 are wanted\n");
-        CHECK_CONTAINS(text, "\n    strands that have yet to come: 7\n");
-        CHECK_EQ(test_count(text, "\n    strands that have yet to come: 2 of 5\n"), 3);
-        CHECK_CONTAINS(text, "\n    a strand that signals it\n");
-        CHECK_CONTAINS(
-            text, "\n    a strand that has one of its permits, of which 1 of 1 are taken: holders are not recorded\n");
-        CHECK_EQ(test_count(text, " cycle"), 0);
-        strand_scope_cancel(scope, NULL);
-    }
-    strand_limit_release(&users);
-}
-
-static int pipe_ends[2];
-static strand_port port;
-
-static void *read_a_byte(void *arg)
-{
-    char byte;
-    (void)strand_read(pipe_ends[0], &byte, 1);
-    return arg;
-}
-
-static void *receive_a_message(void *arg)
-{
-    char message[8];
-    (void)strand_port_receive(port, message, sizeof message);
-    return arg;
-}
-
-static void *sleep_long(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
-TEST_SYSTEM_INSIDE(who_waits_for_the_outside_is_said_to)
-{
-    begin();
-    CHECK_EQ(strand_pipe(pipe_ends), 0);
-    {
-        STRAND_SCOPE(scope);
-        port = strand_port_open(scope, 8, 4, NULL);
-        spawn_named(scope, "reader", read_a_byte, NULL);
-        spawn_named(scope, "server", receive_a_message, NULL);
-        spawn_named(scope, "sleeper", sleep_long, NULL);
-        const char *text = waits_with("3 of 4 strands are");
-        CHECK_CONTAINS(text, "\n    the outside: the other side of the descriptor\n");
-        CHECK_CONTAINS(text, "\n    the outside: a sender to the port, or its closer\n");
-        CHECK_CONTAINS(text, "\n    time\n");
-        strand_scope_cancel(scope, NULL);
-    }
-    strand_close(pipe_ends[0]);
-    strand_close(pipe_ends[1]);
-}
-
-static _Atomic int calling;
-
-static void *call_until_told(void *arg)
-{
-    calling = 1;
-    while (calling == 1)
-        usleep(100);
-    return arg;
-}
-
-static void *offload_it(void *arg)
-{
-    return strand_offload(call_until_told, arg);
-}
-
-TEST_REAL_INSIDE(who_waits_for_an_offloaded_call_is_said_to)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    spawn_named(scope, "caller", offload_it, NULL);
-    test_yield_until(&calling, 1);
-    CHECK_CONTAINS(waits_with("1 of 2 strands are"),
-                   "\n    the outside: the function that was called, on a thread of a crew\n");
-    calling = 2;
-    strand_scope_join(scope);
-}
-
-static void *await_a_signal(void *arg)
-{
-    STRAND_SIGNALS(signals, SIGUSR1, SIGUSR2);
-    (void)strand_wait_signal(signals);
     return arg;
 }
 
@@ -813,59 +589,28 @@ static void *select_a_signal(void *arg)
     return arg;
 }
 
-TEST_REAL_INSIDE(who_waits_for_signals_is_said_to_and_for_which)
-{
-    char both[100], one[100];
-    begin();
-    STRAND_SCOPE(scope);
-    spawn_named(scope, "listener", await_a_signal, NULL);
-    spawn_named(scope, "chooser", select_a_signal, NULL);
-    const char *text = waits_with("2 of 3 strands are");
-    snprintf(both, sizeof both, "\n    the outside: a sender of one of the signals %d %d\n", SIGUSR1, SIGUSR2);
-    snprintf(one, sizeof one, "\n        the outside: a sender of one of the signals %d\n", SIGUSR2);
-    CHECK_CONTAINS(text, both);
-    CHECK_CONTAINS(text, "\n    case 0: waits for signals\n");
-    CHECK_CONTAINS(text, one);
-    strand_scope_cancel(scope, NULL);
-}
-
 static strand awaited;
+
+static void *be_awaited(void *arg)
+{
+    awaited = strand_self();
+    return sleep_long(arg);
+}
 
 static void *select_one(void *arg)
 {
     char value;
-    strand_case cases[] = {strand_on_receive(chan, &value), strand_on_event(&event), strand_on_end(awaited),
+    strand_case cases[] = {strand_on_receive(at.chan, &value), strand_on_event(&at.event), strand_on_end(awaited),
                            strand_on_time(strand_in(FOREVER))};
     (void)strand_select(cases, 4, 0);
     return arg;
-}
-
-TEST_INSIDE(of_a_select_each_case_is_told)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    chan = strand_chan_open(scope, 1, 3, STRAND_CHAN_ATTR(.name = "bytes"));
-    awaited = spawn_named(scope, "awaited", sleep_long, NULL);
-    spawn_named(scope, "chooser", select_one, NULL);
-    spawn_named(scope, "second chooser", select_one, NULL);
-    const char *text = strstr(waits_with("3 of 4 strands are"), "strand 'chooser' #");
-    CHECK(text != NULL);
-    CHECK_CONTAINS(text, "\n    case 0: receives from channel 'bytes' at 0x");
-    CHECK_CONTAINS(text, "\n        a strand that sends into it, or closes it\n");
-    CHECK_CONTAINS(text, "\n    case 1: waits for event at 0x");
-    CHECK_CONTAINS(text, "\n        a strand that sets it\n");
-    CHECK_CONTAINS(text, "\n    case 2: waits for the end of strand #");
-    CHECK_CONTAINS(text, "\n        strand 'awaited' #");
-    CHECK_CONTAINS(text, "\n    case 3: sleeps for 3");
-    CHECK_EQ(test_count(text, "case 1: waits for event at 0x"), 2);
-    strand_scope_cancel(scope, NULL);
 }
 
 static void *await_event_until_a_deadline(void *arg)
 {
     STRAND_DEADLINE(strand_in(2 * FOREVER));
     STRAND_DEADLINE(strand_in(FOREVER));
-    strand_event_wait(&event);
+    strand_event_wait(&at.event);
     return arg;
 }
 
@@ -873,71 +618,102 @@ static void *await_event_shielded(void *arg)
 {
     STRAND_DEADLINE(strand_in(FOREVER));
     STRAND_SHIELD;
-    strand_event_wait(&event);
+    strand_event_wait(&at.event);
     return arg;
 }
 
-TEST_INSIDE(a_deadline_that_would_end_the_wait_is_told)
+static const struct scenario things[] = {
+    {.name = "channel that is empty",
+     .acts = {ONE("receiver", receive)},
+     .until = " receives from channel",
+     .texts = {HAS(" receives from channel 'bytes' at 0x"), HAS("\n    a strand that sends into it, or closes it\n"),
+               HAS("\n    0 of its 3 places are taken; it was opened in ")}},
+    {.name = "channel that is full",
+     .acts = {ONE("sender", send_much)},
+     .until = " sends to channel",
+     .texts = {HAS(" sends to channel 'bytes' at 0x"), HAS("\n    a strand that receives from it, or closes it\n"),
+               HAS("\n    3 of its 3 places are taken; it was opened in ")}},
+    {.name = "semaphore, group, barrier, condition",
+     .acts = {ONE("taker", take_three), ONE("waits for all", await_group), SEVERAL(3, "early", await_barrier),
+              ONE("listener", await_condition)},
+     .until = "6 of 7 strands are",
+     .texts = {HAS("\n    a strand that releases permits: 2 are free, 3 are wanted\n"),
+               HAS("\n    strands that have yet to come: 7\n"),
+               TIMES(3, "\n    strands that have yet to come: 2 of 5\n"), HAS("\n    a strand that signals it\n"),
+               NO(" cycle")}},
+    {.name = "limit",
+     .acts = {ONE("holder", be_the_user), LATER("1 of 2 strands are", "user", be_a_user)},
+     .until = "2 of 3 strands are",
+     OF("user"),
+     .texts = {HAS("\n    a strand that has one of its permits, of which 1 of 1 are taken: holders are not recorded\n"),
+               NO(" cycle")}},
+    {.name = "select: each case",
+     .acts = {ONE("awaited", be_awaited), LATER("1 of 2 strands are", "chooser", select_one),
+              ONE("second chooser", select_one)},
+     .until = "3 of 4 strands are",
+     OF("chooser"),
+     .texts = {HAS("\n    case 0: receives from channel 'bytes' at 0x"),
+               HAS("\n        a strand that sends into it, or closes it\n"),
+               TIMES(2, "\n    case 1: waits for event at 0x"), HAS("\n        a strand that sets it\n"),
+               HAS("\n    case 2: waits for the end of strand #"), HAS("\n        strand 'awaited' #"),
+               HAS("\n    case 3: sleeps for 3")}},
+    {.name = "deadlines: the nearer one",
+     .acts = {ONE("patient", await_event_until_a_deadline)},
+     .until = "1 of 2 strands are",
+     .texts = {TIMES(1, "\n    or its deadline, in 3")}},
+    {.name = "deadline outside of a shield",
+     .acts = {ONE("shielded", await_event_shielded)},
+     .until = "1 of 2 strands are",
+     .texts = {NO("deadline")}},
+};
+
+/* V-22 */
+TEST_INSIDE(what_has_no_holder_is_reported_with_its_state)
 {
-    begin();
-    STRAND_SCOPE(scope);
-    strand patient = spawn_named(scope, "patient", await_event_until_a_deadline, NULL);
-    const char *text = waits_with("1 of 2 strands are");
-    CHECK_EQ(test_count(text, "\n    or its deadline, in 3"), 1); /* of the nearer one */
-    strand_cancel(patient, NULL);
-    strand_wait(patient);
-    spawn_named(scope, "shielded", await_event_shielded, NULL);
-    CHECK_EQ(test_count(waits_with("1 of 2 strands are"), "deadline"), 0);
-    strand_event_set(&event);
-    strand_scope_cancel(scope, NULL);
+    PLAY_ALL(things, false, strand_waits_print);
 }
 
-/* ---- many ---------------------------------------------------------------------------------------------------- */
+static const struct scenario outside = {
+    .name = "descriptor, port, time",
+    .needs_pipe = true,
+    .acts = {ONE("reader", read_a_byte), ONE("server", receive_a_message), ONE("sleeper", sleep_long)},
+    .until = "3 of 4 strands are",
+    .texts = {HAS("\n    the outside: the other side of the descriptor\n"),
+              HAS("\n    the outside: a sender to the port, or its closer\n"), HAS("\n    time\n")}};
 
-TEST_REAL_INSIDE(many_that_wait_alike_are_printed_once)
+TEST_SYSTEM_INSIDE(a_strand_that_waits_for_the_outside_is_reported_with_what_would_wake_it)
 {
-    begin();
-    strand_event other = {{0}};
-    STRAND_SCOPE(scope);
-    for (int i = 0; i < 80; i++)
-        strand_spawn_with(scope, STRAND_ATTR(.name = "one"), await_event, NULL, 0);
-    for (int i = 0; i < 40; i++)
-        strand_spawn_with(scope, STRAND_ATTR(.name = "other"), sleep_long, &other, 0);
-    const char *text = waits_with("120 of 121 strands are");
-    const char *first = strstr(text, "\n80 strands, strand 'one' #"),
-               *second = strstr(text, "\n40 strands, strand 'other' #");
-    CHECK(first && second && first < second);
-    CHECK_EQ(test_count(text, " waits for event at 0x"), 1);
-    CHECK_EQ(test_count(text, "a strand that sets it"), 1);
-    strand_scope_cancel(scope, NULL);
+    play(&outside, false, strand_waits_print);
+}
+
+#define NUMBERS_2_(a, b) #a " " #b
+#define NUMBERS_2(a, b) NUMBERS_2_(a, b)
+
+static const struct scenario real_ones[] = {
+    {.name = "offloaded call",
+     .acts = {ONE("caller", offload_it)},
+     .until = "1 of 2 strands are",
+     .texts = {HAS("\n    the outside: the function that was called, on a thread of a crew\n")}},
+    {.name = "signals",
+     .acts = {ONE("listener", await_a_signal), ONE("chooser", select_a_signal)},
+     .until = "2 of 3 strands are",
+     .texts = {HAS("\n    the outside: a sender of one of the signals " NUMBERS_2(SIGUSR1, SIGUSR2) "\n"),
+               HAS("\n    case 0: waits for signals\n"),
+               HAS("\n        the outside: a sender of one of the signals " TEST_STRING_(SIGUSR2) "\n")}},
+    {.name = "many that wait alike",
+     .acts = {SEVERAL(80, "one", await_event), SEVERAL(40, "other", sleep_long)},
+     .until = "120 of 121 strands are",
+     .from = "\n80 strands, strand 'one' #",
+     .texts = {HAS("\n40 strands, strand 'other' #"), TIMES(1, " waits for event at 0x"),
+               TIMES(1, "a strand that sets it")}},
+};
+
+TEST_REAL_INSIDE(calls_and_signals_are_reported_and_many_strands_that_wait_alike_are_one_entry)
+{
+    PLAY_ALL(real_ones, false, strand_waits_print);
 }
 
 /* ---- pools, runs, threads --------------------------------------------------------------------------------------- */
-
-static void *close_a_pool(void *arg)
-{
-    STRAND_SCOPE(scope);
-    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1, .name = "extra"));
-    for (int i = 0; i < 2; i++)
-        strand_spawn_with(scope, STRAND_ATTR(.name = "inhabitant", .pool = pool), stay_under_a_shield, NULL, 0);
-    test_yield_until(&locked, 2);
-    strand_pool_close(pool, NULL);
-    strand_scope_cancel(scope, NULL);
-    return arg;
-}
-
-TEST_INSIDE(who_closes_a_pool_waits_for_its_strands)
-{
-    begin();
-    STRAND_SCOPE(scope);
-    strand closer = spawn_named(scope, "closer", close_a_pool, NULL);
-    const char *text = waits_with("waits for the end of pool 'extra'");
-    const char *closes = strstr(text, "strand 'closer' #");
-    CHECK(closes != NULL);
-    CHECK_EQ(test_count(closes, "\n    strand 'inhabitant' #"), 2);
-    strand_event_set(&event);
-    strand_join(closer);
-}
 
 TEST_INSIDE(a_bad_descriptor_is_an_error_code)
 {
@@ -958,7 +734,7 @@ static void *be_looked_at(void *arg)
     const char *text = printed_outside(strand_waits_print);
     CHECK_CONTAINS(text, "strand 'waiter' #");
     CHECK_CONTAINS(text, "\n    a strand that sets it\n");
-    strand_event_set(&event);
+    strand_event_set(&at.event);
     strand_scope_join(scope);
     return arg;
 }
@@ -970,9 +746,9 @@ TEST_REAL(a_plain_thread_sees_all_runs)
 
 static void *yield_until_cancelled(void *arg)
 {
-    locked++;
+    at.started++;
     for (;;) {
-        STRAND_LOCKED(&mutex);
+        STRAND_LOCKED(&at.mutex);
         strand_yield();
     }
     return arg;
@@ -984,7 +760,7 @@ static void *print_under_load(void *arg)
     STRAND_SCOPE(scope);
     for (int i = 0; i < 8; i++)
         spawn_named(scope, "busy", yield_until_cancelled, NULL);
-    test_yield_until(&locked, 8);
+    test_yield_until(&at.started, 8);
     for (long i = 0; i < test_scale(100); i++) {
         CHECK_CONTAINS(waits(), " of 9 strands are blocked\n");
         strand_yield();
@@ -1003,8 +779,8 @@ TEST(what_is_printed_under_load_is_true_of_one_moment)
 /* A signal is to find it here, and not in a function of a sanitizer's. */
 __attribute__((no_sanitize("thread"))) static void *spin(void *arg)
 {
-    locked = 1;
-    while (*(volatile int *)&locked != 2)
+    at.started = 1;
+    while (*(volatile int *)&at.started != 2)
         continue;
     return arg;
 }
@@ -1013,21 +789,21 @@ static void *print_beside_a_spinner(void *arg)
 {
     begin();
     STRAND_SCOPE(scope);
-    lock_it(&mutex);
-    spawn_named(scope, "waiter", lock_and_unlock, &mutex);
+    lock_it(&at.mutex);
+    spawn_named(scope, "waiter", lock_and_unlock, &at.mutex);
     spawn_named(scope, "joiner", join_one, NULL);
     waits_with("3 of 4 strands are");
     spawn_named(scope, "spinner", spin, NULL);
-    while (locked != 1)
+    while (at.started != 1)
         strand_yield();
     const char *text = waits();
-    locked = 2;
+    at.started = 2;
     CHECK_CONTAINS(text, "1 of the threads could not be held");
     CHECK_CONTAINS(text, "\n    the strand that would have to act is not known: not all threads could be held\n");
     CHECK_CONTAINS(text, "strand 'joiner' #");
     CHECK_CONTAINS(text, "\n    strand 'child' #"); /* that much its control block says */
-    strand_mutex_unlock(&mutex);
-    strand_event_set(&event);
+    strand_mutex_unlock(&at.mutex);
+    strand_event_set(&at.event);
     strand_scope_join(scope);
     return arg;
 }
