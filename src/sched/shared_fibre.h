@@ -31,10 +31,12 @@
  *           in use is left for the next round. A round takes a fibre out of the list under its lock, and refers to
  *           it from then on, unless nothing else does: then it is about to be given back, and the thread that does
  *           so waits for the lock first.
- * NOT DONE  a lock: the mail is one word. A wish to be trimmed in a word of its own: that would have to be read
- *           after going idle, against [SF6]. The time of each visit, or a timer for each fibre: both cost more than
- *           a look at the number of the round. A wish to trim an idle fibre: it would be trimmed after its next
- *           use, when it is not idle any more.
+ * NOT DONE  strands in the run queues, with a lock for the stack: a thread that picks a strand whose stack is in use
+ *           would have to put it back or wait. Copying from the stack of the strand that leaves when that is another
+ *           one's, without the loop: a second way for the same thing. A lock: the mail is one word. A wish to be
+ *           trimmed in a word of its own: that would have to be read after going idle, against [SF6]. The time of each
+ *           visit, or a timer for each fibre: both cost more than a look at the number of the round. A wish to trim an
+ *           idle fibre: it would be trimmed after its next use, when it is not idle any more.
  * TESTED BY tests/models/residency.pml, tests/models/trim.pml, tests/spec/fibre.c, tests/spec/fibre_wait.c,
  *           tests/spec/fibre_rest.c, tests/sim/residency.c.
  */

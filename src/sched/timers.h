@@ -1,6 +1,25 @@
 /*
- * A pool's timers. Firing happens under the lock, so that whoever has removed a timer knows that it does not fire any
- * more and is not firing now.
+ * A pool's timers: one heap, the least instant first. Page: docs/protocols/timers.md.
+ *
+ * PARTIES   strands that start and stop timers; the pool's trimming rounds, with one timer; the thread that fires: the
+ *           seeker, or a busy thread that has its role for one pass.
+ * STATE     timer.node.place: the index in the heap, or HEAP_NOWHERE: not pending. timers.next: the least instant, or
+ *           ARCH_FOREVER; written under the lock, read without it to decide whether to look at all.
+ *             nowhere --timer_start--> pending --timers_fire: fire() under the lock--> nowhere
+ *                                      pending --timer_stop, true--> nowhere
+ * OWNERSHIP a pending timer belongs to the heap. A timer never lies on a stack.
+ * INVARIANTS a timer fires under the lock: when timer_stop returns, the timer does not fire any more and is not firing
+ *           now, so its memory may be reused. That keeps [W2] for sleeps. It never fires before its instant. fire() may
+ *           claim a wait or raise a source; it runs nothing, takes no other lock, and does not touch the heap. The
+ *           fibre that it returns is made runnable after the lock is released.
+ * ORDERING  the lock. A thread whose timer is the earliest calls pool_retime after the lock [K1].
+ * PROGRESS  at most FIRE_BATCH timers fire in one go under the lock. An operation never reads the clock to see whether
+ *           its deadline has passed: the timer sets the source's flag, so a stream that is always ready sees it too.
+ * NOT DONE  a heap for each thread: the least instant of all has to be known to the seeker. A binary heap: twice as
+ *           many levels, and the four children that are compared here share a cache line. A timer wheel: starting and
+ *           stopping are cheaper, finding the next instant to wait for is not. Firing outside of the lock: timer_stop
+ *           would have to wait for a timer that is firing.
+ * TESTED BY tests/spec/sleep.c, tests/spec/deadline.c, tests/stress/deadline.c.
  */
 #ifndef SCHED_TIMERS_H
 #define SCHED_TIMERS_H

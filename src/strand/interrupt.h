@@ -19,6 +19,18 @@
  *           finds `due` high, and stops, precedes the strand's lowering of it, and so the strand's second reading of
  *           the flags sees the raiser's. [W4] of wait.h: a raiser has a fence after raising, for the case that `due`
  *           was high enough already.
+ * FLOOR     a shield raises it to depth + 1: all open sources are put off, those opened inside are not. So does a
+ *           throw, if it is lower: clean-ups may block. A block that is left while unwinding lowers it to depth + 1 at
+ *           most. A try block in a clean-up that catches interruptions sets it to the shield's [I3]. A noexcept
+ *           function raises it above the source until the next operation begins [I2]. A shield or try block that is
+ *           left, or an exception that is caught, restores what it was at the entry.
+ * THROWN    STRAND_INTERRUPTED with the outermost source that holds and is not put off. The block of that source turns
+ *           it into STRAND_TIMED_OUT, or into the exception of the failed child; the strand's end turns its own cancel
+ *           into STRAND_CHILD_CANCELLED. Catching it changes nothing: the next operation throws again.
+ * NOT DONE  a queue of pending interruptions: a source is a state, not an event. A flag of each block that every
+ *           operation walks. A search for noexcept functions before each wait: a walk over the frames costs more than a
+ *           switch. Telling an owner of a child's failure at its next join, which may never come, or throwing the
+ *           child's exception in the owner's code at once: "catch all errors" inside the scope would catch it.
  * TESTED BY tests/models/interrupt.pml, tests/spec/interruption.c, tests/spec/cxx_noexcept.cc, tests/spec/shield.c.
  */
 #ifndef STRAND_INTERRUPT_H
