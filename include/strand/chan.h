@@ -61,7 +61,7 @@ typedef struct strand_chan_attr {
 /**
  * Open a channel in a scope. `size` is the size of a value in bytes and may be 0. `capacity` is the number of values
  * that the buffer holds; 0 makes a rendezvous. `attr` may be NULL. Only the owner of the scope may call this function,
- * or any strand of the run if the scope is open (STRAND_SCOPE_OPEN).
+ * or any strand of the run if the scope is open (STRAND_SCOPE_OPEN). The call does not suspend.
  *
  * The channel ends when its scope has been left and all strands of the scope have ended. Strands that wait at the
  * channel then get -EPIPE, and the values that are left in it go to the function attr->drop.

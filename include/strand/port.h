@@ -60,7 +60,7 @@ typedef struct strand_port_attr {
 /**
  * Open a port in a scope. `message_size` is the maximum size of a message in bytes. `slots` is the number of messages
  * that the port holds, at least 1. `attr` may be NULL. Only the owner of the scope may call this function, or any
- * strand of the run if the scope is open (STRAND_SCOPE_OPEN). Cost: O(slots).
+ * strand of the run if the scope is open (STRAND_SCOPE_OPEN). The call does not suspend. Cost: O(slots).
  *
  * The port ends when its scope has been left and all strands of the scope have ended. Strands that wait at the port
  * then get -EPIPE, and the messages that are left in it go to the function attr->drop.
