@@ -270,8 +270,8 @@ class Conformance:
         if whole:
             yield filled(f"    - {', '.join(whole)}", "      ")
         for file in sorted(proofs):
-            if names := [f"`{test}`" for test in sorted(test for test in proofs[file] if test)]:
-                yield filled(f"    - `{file}`: {', '.join(names)}", "      ")
+            if None not in proofs[file]:
+                yield filled(f"    - `{file}`: {', '.join(f'`{test}`' for test in sorted(proofs[file]))}", "      ")
 
 
 def filled(text, indent=""):

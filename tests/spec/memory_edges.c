@@ -6,6 +6,7 @@
 #define SUITE memory_edges
 #include "test.h"
 
+#include "strand/actor.h"
 #include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/limit.h"
@@ -294,6 +295,73 @@ static void *close_pool(void *arg)
 TEST(who_closes_a_pool_sees_what_its_strands_did)
 {
     run_on_four(close_pool);
+}
+
+/* ---- messages to actors ----------------------------------------------------------------------------- */
+
+STRAND_MESSAGE(slip, { long *at; });
+STRAND_MESSAGE(question, { long *at; });
+STRAND_MESSAGE(answer, { char none; });
+
+enum { TELLERS = 4, TELLS = 40 };
+
+static long slips[TELLERS][TELLS]; /* 1: the sender has written it; 2: the actor has */
+static strand_actor reader;
+
+/* All turns count in one plain variable. */
+static void read_and_count(void *state, strand_message *message)
+{
+    const slip *told = STRAND_IS(message, slip);
+    const question *asked = STRAND_IS(message, question);
+    long *at = told ? told->at : asked->at;
+    (void)state;
+    CHECK_EQ(*at, 1);
+    *at = 2;
+    if (++world.plain % 4 == 0)
+        strand_yield();
+    if (asked)
+        CHECK_EQ(strand_reply(message, STRAND_MSG(answer, 0)), 0);
+}
+
+static const strand_actor_class reading = {.size = sizeof reading, .name = "reading", .receive = read_and_count};
+
+static void *write_and_tell(void *mine)
+{
+    long *slip_at = mine;
+    for (int i = 0; i < TELLS; i++) {
+        slip_at[i] = 1;
+        if (i % 4 == 0) {
+            answer got;
+            CHECK_EQ(strand_ask(reader, STRAND_MSG(question, &slip_at[i]), STRAND_INTO(answer, &got)), 0);
+            CHECK_EQ(slip_at[i], 2);
+        } else {
+            CHECK_EQ(strand_tell(reader, STRAND_MSG(slip, &slip_at[i])), 0);
+        }
+    }
+    return mine;
+}
+
+static void *exchange_messages(void *arg)
+{
+    for (int i = 0; i < ROUNDS; i++) {
+        STRAND_ACTORS(system, NULL);
+        STRAND_SCOPE(scope);
+        world.plain = 0;
+        reader = strand_actor_spawn(system, NULL, &reading, NULL, 0);
+        for (int n = 0; n < TELLERS; n++)
+            strand_spawn(scope, write_and_tell, slips[n]);
+        strand_scope_join(scope);
+        CHECK_EQ(strand_actor_stop(reader, STRAND_STOP_LAST), 0);
+        CHECK_EQ(strand_actor_wait(reader), 0);
+        CHECK_EQ(world.plain, TELLERS * TELLS);
+    }
+    return arg;
+}
+
+/* contract 8.2, 8.3 */
+TEST(an_actor_sees_what_its_senders_and_its_earlier_turns_did_and_askers_see_what_it_did)
+{
+    run_on_four(exchange_messages);
 }
 
 /* ---- permits -------------------------------------------------------------------------------------- */
