@@ -11,7 +11,8 @@
  * ORDERING  [AK1] OPEN is stored by release and replaced by TAKEN with acquire: the handler finds where the answer
  *           goes. DONE is stored by release, and loaded by acquire: the asker finds the answer.
  * NOT DONE  unwinding in the handler: it may have interrupted the unwinder, the loader or malloc. Making the thread
- *           wait in the handler: it may hold a lock that the asker needs.
+ *           wait in the handler: it may hold a lock that the asker needs. ptrace by a helper process: it ends the same
+ *           system calls, and keeps debuggers out.
  */
 #include "state.h"
 

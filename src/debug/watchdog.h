@@ -24,7 +24,10 @@
  *           is drowsy again.
  * NOT DONE  a time in each thread's record, written at switches: every switch would pay. A timer signal for each
  *           thread: it would interrupt system calls of the program, and finds nothing that the count of switches does
- *           not show. Holding the other threads while one strand is inspected: they are not late.
+ *           not show. Holding the other threads while one strand is inspected: they are not late. Threads that watch
+ *           each other: none does while all are held. Processor time of the strand: it stands still in the system calls
+ *           that the watchdog has to find. A fresh start after each delay of the watchdog: a busy machine would never
+ *           report a strand.
  * TESTED BY tests/models/watchdog.pml, tests/spec/watchdog.c, tests/spec/watchdog_quiet.c.
  */
 #ifndef DEBUG_WATCHDOG_H

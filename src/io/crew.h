@@ -21,7 +21,10 @@
  *           more.
  * ORDERING  the lock; the post, which is a full barrier.
  * NOT DONE  handing the job to the woken thread: threads that have finished theirs meanwhile would pass it by. Spinning
- *           before sleep: docs/decisions.md.
+ *           before sleep: docs/decisions.md. A crew for each process: its threads would outlive the run. One crew whose
+ *           callers take permits: a slow disk would fill it although permits are left for others. Growing the pool: a
+ *           thread that blocks in the system would take its queue with it. One time limit for all sleepers, by a timer
+ *           of the pool: it would wake an idle pool.
  */
 #ifndef IO_CREW_H
 #define IO_CREW_H

@@ -29,8 +29,14 @@
  *           number is given back, and a party that finds CLOSING finds how it closes (`going`). `events` is read before
  *           the call, by acquire, and compared under the lock after it: the kernel reports an edge after the bytes are
  *           there, so whatever the call could have missed comes with an event that is counted later [D2].
- * NOT DONE  level-triggered or one-shot registration: a system call for each wait. A read into the strand's buffer by
- *           the poller's thread: the buffer may be another strand's memory by then.
+ * PROGRESS  an operation that never has to wait yields whenever the thread has made a pass since its last one. A short
+ *           read of a TCP socket clears `ready` without a further call: less than was asked for means that nothing is
+ *           left, unless the end was reported with the last bytes (`ended`). Elsewhere a short read means nothing.
+ * NOT DONE  level-triggered or one-shot registration: a system call for each wait. The out side in the registration
+ *           only while a strand writes: changing it costs more than the events that it saves. A read into the strand's
+ *           buffer by the poller's thread: the buffer may be another strand's memory by then. Asking for readiness and
+ *           then making a call that blocks: if two strands see the same byte, one of them blocks its thread for good.
+ *           Noticing at once that another library has closed a number: a system call for each operation.
  */
 #ifndef IO_DESCRIPTOR_H
 #define IO_DESCRIPTOR_H

@@ -26,7 +26,10 @@
  * NOT DONE  giving strands to threads that have fewer (S-50): a thread that has little looks for itself, as a thread
  *           that has nothing does. Comparing how many wait: ten strands that compute for a millisecond each are not
  *           less to do than a thousand that compute for a microsecond. A thread of its own for it: it would wake up
- *           though all is well.
+ *           though all is well. A time stamp on each queued fibre: a store and a clock for each push, for what two
+ *           counters say. Processor time: a thread that has half of a processor serves its strands half as often,
+ *           whatever the reason. Taking from the front, as thieves do: those are about to be served, and would wait
+ *           again behind the taker's queue.
  * TESTED BY tests/spec/balance.c, tests/unit/sched_service.c, tests/sim/balance.c, the model of the seeker; the mutants
  *           balance-*.
  */

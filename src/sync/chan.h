@@ -20,7 +20,9 @@
  *           or its queueing, nothing else runs on the thread: no later operation overtakes it.
  * ORDERING  the lock. In a run of one thread there is none: nothing here suspends.
  * NOT DONE  locking all channels of a select at once (in the order of addresses): its wait decides instead, see
- *           select.md. Separate locks for ring and queues: one more exchange on the path that counts.
+ *           select.md. Separate locks for ring and queues: one more exchange on the path that counts. A post that is
+ *           refused when the channel is full: without the lock no thread knows that. A queue of posted values beside
+ *           the senders: the two would need an order.
  * TESTED BY tests/models/select.pml, tests/models/close.pml, tests/models/post.pml, tests/spec/chan.c,
  *           tests/spec/chan_close.c, tests/spec/chan_post.c, tests/spec/order.c.
  */

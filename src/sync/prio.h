@@ -20,7 +20,8 @@
  *           they may neither suspend nor throw nor use the semaphore: all three are detected (hook.h, `asking`).
  * NOT DONE  a pairing heap: its first removal after n additions takes n steps, and it has one end only, while pruning
  *           needs the other. The tree has both, and no step is longer than the logarithm. Tickets in the control block:
- *           64 bytes for every strand, and a select may need several.
+ *           64 bytes for every strand, and a select may need several. With `priority`, asking all waiters at each
+ *           acquire: n waiters would cost n * n questions. A heap in an array: the worst is among half of its entries.
  */
 #ifndef SYNC_PRIO_H
 #define SYNC_PRIO_H
