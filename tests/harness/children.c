@@ -99,6 +99,18 @@ void *test_child_blocks(void *arg)
     return arg;
 }
 
+void *test_child_throws(void *child)
+{
+    STRAND_TRY {
+        test_child_blocks(child);
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        test_throw2("of a cancelled child");
+    }
+    STRAND_END
+    return child;
+}
+
 void *test_child_waits(void *arg)
 {
     struct test_child *child __attribute__((cleanup(end_slowly))) = arg;

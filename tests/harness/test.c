@@ -113,6 +113,13 @@ void test_check_kind(const strand_exception *e, const strand_kind *kind, const c
                   strand_exception_text(e));
 }
 
+void test_check_throws(strand_fn *fn, void *arg, const strand_kind *kind, const char *text, const char *file, int line)
+{
+    strand_exception *e = strand_try(fn, arg, NULL);
+    test_check_kind(e, kind, text, file, line);
+    strand_exception_release(e);
+}
+
 /* A body that ends the process, be it with status 0, has not passed. */
 __attribute__((destructor)) static void check_that_the_body_returned(void)
 {

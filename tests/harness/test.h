@@ -82,6 +82,8 @@
 #define CHECK_LOG(words) test_check_log((words), __FILE__, __LINE__)
 /* The words of the log that begin with this character: what one of several writers has written. */
 #define CHECK_LOG_OF(first, words) test_check_log_of((first), (words), __FILE__, __LINE__)
+/* Whether fn(arg) throws an exception of this very kind. From a strand. */
+#define CHECK_THROWS(fn, arg, kind) test_check_throws((fn), (arg), (kind), #fn, __FILE__, __LINE__)
 /* Whether e is an exception of this very kind. */
 #define CHECK_KIND(e, kind) test_check_kind((e), (kind), #e, __FILE__, __LINE__)
 
@@ -138,6 +140,10 @@ STRAND_BLOCKS void test_run_cancelled(strand_fn *fn, void *arg);
 
 /* Log the text when the block is left, by whatever way. */
 #define TEST_LEAVING(text) TEST_LEAVING_(text, __COUNTER__)
+/* How long a strand waits that the test wakes. */
+#define FOREVER (3600 * STRAND_S)
+/* Before all deadlines. */
+#define LONG_PAST ((strand_time){.ns = 1})
 /* A small number as an argument or a result. */
 #define TEST_PTR(n) ((void *)(intptr_t)(n))
 
@@ -152,6 +158,8 @@ struct test_child {
 };
 /** Sleeps for an hour; returns its argument. */
 void *test_child_blocks(void *child);
+/** Sleeps for an hour; throws TEST_ERROR2 when it is interrupted, with the text "of a cancelled child". */
+void *test_child_throws(void *child);
 /** Lets others run until release is 1; returns its argument. Interruptible. */
 void *test_child_waits(void *child);
 /** The same in a shield; it looks for no interruption after it. */
@@ -215,6 +223,8 @@ void test_check_contains(const char *haystack, const char *needle, const char *t
 void test_check_log(const char *words, const char *file, int line);
 void test_check_log_of(char first, const char *words, const char *file, int line);
 void test_check_kind(const strand_exception *e, const strand_kind *kind, const char *text, const char *file, int line);
+STRAND_BLOCKS void test_check_throws(strand_fn *fn, void *arg, const strand_kind *kind, const char *text,
+                                     const char *file, int line);
 void test_log_leaving_(const char *const *text);
 
 #define TEST_LEAVING_(text, n) TEST_LEAVING2_(text, n)

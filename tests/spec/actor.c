@@ -412,9 +412,7 @@ static void *leave_by_an_exception(void *arg)
 TEST_INSIDE(leaving_a_system_by_an_exception_interrupts_the_messages_in_hand)
 {
     begin();
-    strand_exception *e = strand_try(leave_by_an_exception, NULL, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(leave_by_an_exception, NULL, &TEST_ERROR);
 }
 
 TEST_INSIDE(a_system_may_be_joined_when_its_run_is_out_of_work)

@@ -112,9 +112,7 @@ static void *stop_and_throw(void *arg)
 
 TEST_INSIDE(leaving_a_system_by_an_exception_interrupts_although_it_was_stopped)
 {
-    strand_exception *e = strand_try(stop_and_throw, NULL, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(stop_and_throw, NULL, &TEST_ERROR);
     CHECK_LOG("stop");
 }
 
@@ -138,9 +136,7 @@ static void *fail_in_a_shield(void *arg)
 
 TEST_INSIDE(the_failure_of_a_system_interrupts_the_messages_in_hand)
 {
-    strand_exception *e = strand_try(fail_in_a_shield, NULL, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(fail_in_a_shield, NULL, &TEST_ERROR);
     CHECK_LOG("stop");
 }
 
@@ -158,9 +154,7 @@ static void *fail_alone(void *arg)
 TEST_INSIDE(the_failure_of_a_system_is_not_lost_though_its_block_is_left_at_the_same_moment)
 {
     for (int i = 0; i < 200; i++) {
-        strand_exception *e = strand_try(fail_alone, NULL, NULL);
-        CHECK_KIND(e, &TEST_ERROR);
-        strand_exception_release(e);
+        CHECK_THROWS(fail_alone, NULL, &TEST_ERROR);
     }
 }
 
@@ -191,9 +185,7 @@ static void *throw_past_a_system(void *arg)
 
 TEST_INSIDE(a_system_that_is_left_normally_while_an_exception_is_on_its_way_interrupts_nobody)
 {
-    strand_exception *e = strand_try(throw_past_a_system, NULL, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(throw_past_a_system, NULL, &TEST_ERROR);
     CHECK_LOG("whole");
 }
 

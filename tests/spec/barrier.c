@@ -157,9 +157,7 @@ static void *come_for_a_moment(void *arg)
 TEST_INSIDE(a_deadline_ends_the_waiting)
 {
     b = (strand_barrier)STRAND_BARRIER_INIT(2);
-    strand_exception *e = strand_try(come_for_a_moment, NULL, NULL);
-    CHECK_KIND(e, &STRAND_TIMED_OUT);
-    strand_exception_release(e);
+    CHECK_THROWS(come_for_a_moment, NULL, &STRAND_TIMED_OUT);
     STRAND_SCOPE(s);
     strand child = strand_spawn(s, come, NULL);
     strand_barrier_wait(&b);

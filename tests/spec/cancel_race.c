@@ -149,9 +149,7 @@ TEST_RACE(cancels_by_others_race_with_the_owners_leaving)
     for (long i = 0; i < test_scale(500); i++) {
         struct family family = {0};
         strand owner = strand_spawn(s, leave_with_children, &family);
-        strand_exception *e = strand_try(join_child, &owner, NULL);
-        CHECK_KIND(e, &STRAND_LIVE_STRANDS);
-        strand_exception_release(e);
+        CHECK_THROWS(join_child, &owner, &STRAND_LIVE_STRANDS);
     }
 }
 

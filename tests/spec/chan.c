@@ -390,9 +390,7 @@ TEST_INSIDE(a_receive_can_have_a_deadline)
 {
     STRAND_SCOPE(s);
     longs chan = STRAND_CHAN_OPEN(longs, s, 0);
-    strand_exception *e = strand_try(receive_in_time, &chan, NULL);
-    CHECK_KIND(e, &STRAND_TIMED_OUT);
-    strand_exception_release(e);
+    CHECK_THROWS(receive_in_time, &chan, &STRAND_TIMED_OUT);
     struct peer sender;
     spawn_senders(s, &sender, 1, chan, 5);
     CHECK_EQ(received_from(chan), 5);
@@ -412,9 +410,7 @@ TEST_INSIDE(a_send_can_have_a_deadline)
     STRAND_SCOPE(s);
     longs chan = STRAND_CHAN_OPEN(longs, s, 1);
     send_to(chan, 0);
-    strand_exception *e = strand_try(send_in_time, &chan, NULL);
-    CHECK_KIND(e, &STRAND_TIMED_OUT);
-    strand_exception_release(e);
+    CHECK_THROWS(send_in_time, &chan, &STRAND_TIMED_OUT);
     long value;
     CHECK_EQ(received_from(chan), 0);
     CHECK_EQ(STRAND_TRY_RECEIVE(chan, &value), -EAGAIN);

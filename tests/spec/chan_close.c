@@ -154,9 +154,7 @@ static void *throw_in_scope(void *arg)
 TEST_INSIDE(a_channel_ends_also_when_its_scope_is_left_by_an_exception)
 {
     drops = 0;
-    strand_exception *e = strand_try(throw_in_scope, NULL, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(throw_in_scope, NULL, &TEST_ERROR);
     CHECK_EQ(drops, 1);
     CHECK_EQ(dropped[0], 11);
 }
@@ -271,9 +269,7 @@ TEST_INSIDE(a_channel_that_memory_does_not_suffice_for_is_not_made)
 {
     size_t capacities[] = {(size_t)1 << 23, (size_t)1 << 30, SIZE_MAX};
     for (int i = 0; i < 3; i++) {
-        strand_exception *e = strand_try(make_huge, &capacities[i], NULL);
-        CHECK_KIND(e, &STRAND_SYSTEM);
-        strand_exception_release(e);
+        CHECK_THROWS(make_huge, &capacities[i], &STRAND_SYSTEM);
     }
 }
 

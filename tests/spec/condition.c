@@ -229,9 +229,7 @@ static void *wait_with_the_mutex(void *arg)
         STRAND_SHIELD;
         test_await_blocked("waits for mutex", 1);
     }
-    strand_exception *e = strand_try(wait_for_the_condition, arg, NULL);
-    CHECK_KIND(e, &STRAND_INTERRUPTED);
-    strand_exception_release(e);
+    CHECK_THROWS(wait_for_the_condition, arg, &STRAND_INTERRUPTED);
     CHECK(strand_mutex_held(&m));
     CHECK_LOG("");
     strand_mutex_unlock(&m);
@@ -302,8 +300,6 @@ static void *wait_for_a_moment(void *arg)
 TEST_INSIDE(a_deadline_ends_the_waiting)
 {
     start();
-    strand_exception *e = strand_try(wait_for_a_moment, NULL, NULL);
-    CHECK_KIND(e, &STRAND_TIMED_OUT);
-    strand_exception_release(e);
+    CHECK_THROWS(wait_for_a_moment, NULL, &STRAND_TIMED_OUT);
     CHECK(!strand_mutex_held(&m));
 }

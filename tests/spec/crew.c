@@ -485,7 +485,5 @@ static void *fail_with_a_crew(void *arg)
 
 TEST_INSIDE(a_scope_with_a_crew_is_left_by_an_exception)
 {
-    strand_exception *e = strand_try(fail_with_a_crew, NULL, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(fail_with_a_crew, NULL, &TEST_ERROR);
 }

@@ -6,9 +6,6 @@
 
 static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
-#define FOREVER (3600 * STRAND_S)
-#define LONG_PAST ((strand_time){.ns = 1})
-
 static void *sleep_forever(void *arg)
 {
     strand_sleep(FOREVER);

@@ -16,8 +16,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define FOREVER (3600 * STRAND_S)
-
 static int ends[2];
 
 static void open_pipe(void)

@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline))
-#define FOREVER (3600 * STRAND_S)
 
 static _Atomic int started;
 

@@ -9,7 +9,6 @@
 #include "strand/debug.h"
 
 #define NOINLINE __attribute__((noinline))
-#define FOREVER (3600 * STRAND_S)
 
 static _Atomic int started;
 

@@ -93,9 +93,7 @@ static void *wait_for_a_moment(void *event)
 TEST_INSIDE(a_deadline_ends_the_waiting)
 {
     strand_event mine = {{0}};
-    strand_exception *x = strand_try(wait_for_a_moment, &mine, NULL);
-    CHECK_KIND(x, &STRAND_TIMED_OUT);
-    strand_exception_release(x);
+    CHECK_THROWS(wait_for_a_moment, &mine, &STRAND_TIMED_OUT);
     strand_event_set(&mine);
     CHECK_PTR(strand_try(wait_for_a_moment, &mine, NULL), NULL);
 }

@@ -298,9 +298,7 @@ static void *return_over_a_failure(void *value)
 /* contract 4.32 */
 TEST_INSIDE(a_return_over_an_unseen_failure_throws_it)
 {
-    strand_exception *e = strand_try(return_over_a_failure, TEST_PTR(1), NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(return_over_a_failure, TEST_PTR(1), &TEST_ERROR);
 }
 
 /* ---- joining --------------------------------------------------------------------------------- */
@@ -311,9 +309,7 @@ TEST_INSIDE(joining_the_failed_child_throws_its_exception_directly)
 {
     STRAND_SCOPE(s);
     strand child = spawn_failed(s);
-    strand_exception *e = strand_try(join_child, &child, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(join_child, &child, &TEST_ERROR);
 }
 
 /* contract 4.31 */
@@ -342,9 +338,7 @@ TEST_INSIDE(as_long_as_one_of_two_failures_is_not_dealt_with_the_owner_stays_int
             test_log("interrupted");
         }
         STRAND_END
-        strand_exception *e = strand_try(join_child, &children[i], NULL);
-        CHECK_KIND(e, &TEST_ERROR);
-        strand_exception_release(e);
+        CHECK_THROWS(join_child, &children[i], &TEST_ERROR);
     }
     strand_checkpoint();
     CHECK_LOG("interrupted interrupted");
@@ -352,29 +346,15 @@ TEST_INSIDE(as_long_as_one_of_two_failures_is_not_dealt_with_the_owner_stays_int
 
 /* ---- what is no failure ---------------------------------------------------------------------- */
 
-static void *throw_from_interruption(void *child)
-{
-    STRAND_TRY {
-        test_child_blocks(child);
-    }
-    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
-        test_throw("of a cancelled child");
-    }
-    STRAND_END
-    return NULL;
-}
-
 TEST_INSIDE(the_exception_of_a_cancelled_child_does_not_interrupt_the_owner)
 {
     struct test_child child = {0};
     STRAND_SCOPE(s);
-    strand handle = test_spawn_started(s, throw_from_interruption, &child);
+    strand handle = test_spawn_started(s, test_child_throws, &child);
     strand_cancel(handle, NULL);
     strand_wait(handle);
     strand_checkpoint();
-    strand_exception *e = strand_try(join_child, &handle, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(join_child, &handle, &TEST_ERROR2);
 }
 
 /* contract 4.41 */
@@ -383,11 +363,11 @@ TEST_INSIDE(the_exception_of_a_cancelled_child_is_suppressed_in_what_leaves_the_
     struct test_child child = {0};
     STRAND_TRY {
         STRAND_SCOPE(s);
-        test_spawn_started(s, throw_from_interruption, &child);
-        test_throw2("of the owner");
+        test_spawn_started(s, test_child_throws, &child);
+        test_throw("of the owner");
     }
-    STRAND_CATCH(&TEST_ERROR2, e) {
-        CHECK_KIND(strand_exception_suppressed(e, 0), &TEST_ERROR);
+    STRAND_CATCH(&TEST_ERROR, e) {
+        CHECK_KIND(strand_exception_suppressed(e, 0), &TEST_ERROR2);
         CHECK_STR(strand_exception_text(strand_exception_suppressed(e, 0)), "of a cancelled child");
         test_log("caught");
     }
@@ -428,9 +408,7 @@ TEST_INSIDE(a_child_that_somebody_cancelled_and_that_ended_interrupted_does_not_
     strand_wait(handle);
     strand_checkpoint();
     strand_yield();
-    strand_exception *e = strand_try(join_child, &handle, NULL);
-    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
-    strand_exception_release(e);
+    CHECK_THROWS(join_child, &handle, &STRAND_CHILD_CANCELLED);
 }
 
 /* ---- open scopes ----------------------------------------------------------------------------- */
@@ -470,9 +448,7 @@ TEST_INSIDE(a_failure_in_an_open_scope_interrupts_its_owner_and_not_the_spawner)
 
 static void join_quietly(strand *child)
 {
-    strand_exception *e = strand_try(join_child, child, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(join_child, child, &TEST_ERROR);
 }
 
 TEST_INSIDE(a_failure_that_a_clean_up_has_joined_meanwhile_leaves_the_scope_all_the_same)

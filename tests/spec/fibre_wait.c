@@ -19,7 +19,6 @@
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline))
-#define FOREVER (3600 * STRAND_S)
 
 enum { WORDS = 48, DEPTH = 24, BIG = 3000, PORTION = 1 << 20 };
 

@@ -138,9 +138,7 @@ TEST_INSIDE(a_deadline_ends_the_waiting)
 {
     strand_group mine = {{0}};
     strand_group_add(&mine, 1);
-    strand_exception *e = strand_try(wait_for_a_moment, &mine, NULL);
-    CHECK_KIND(e, &STRAND_TIMED_OUT);
-    strand_exception_release(e);
+    CHECK_THROWS(wait_for_a_moment, &mine, &STRAND_TIMED_OUT);
     strand_group_done(&mine);
 }
 

@@ -275,9 +275,7 @@ static void *throw_a_few(void *count)
 
 static void let_all_fail(int count)
 {
-    strand_exception *e = strand_try(throw_a_few, &count, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(throw_a_few, &count, &TEST_ERROR);
 }
 
 /* ---- objects with handles ---------------------------------------------------------------------------------- */

@@ -7,18 +7,7 @@
 #include "strand/io.h"
 #include "strand/pool.h"
 
-static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
-
-#define FOREVER (3600 * STRAND_S)
-#define LONG_PAST ((strand_time){.ns = 1})
-
 static _Atomic int started;
-
-static void *throw_hard(void *arg)
-{
-    (void)arg;
-    strand_throw(&STONE, "hard");
-}
 
 static void *sleep_forever(void *arg)
 {
@@ -446,19 +435,19 @@ static void *fail_when_cancelled(void *arg)
 {
     STRAND_TRY {
         STRAND_SCOPE(scope);
-        strand child = strand_spawn(scope, throw_hard, arg);
+        strand child = strand_spawn(scope, test_throw, NULL);
         {
             STRAND_SHIELD;
             strand_wait(child);
         }
         strand_checkpoint();
     }
-    STRAND_CATCH(&STONE, e) {
+    STRAND_CATCH(&TEST_ERROR, e) {
         test_log("failure");
     }
     STRAND_CATCH(&STRAND_INTERRUPTED, e) {
         test_log("cancel");
-        CHECK_PTR(strand_exception_kind(strand_exception_suppressed(e, 0)), &STONE);
+        CHECK_PTR(strand_exception_kind(strand_exception_suppressed(e, 0)), &TEST_ERROR);
     }
     STRAND_END
     return arg;
@@ -474,7 +463,7 @@ TEST_INSIDE(a_cancel_counts_before_a_failed_child_whose_exception_is_suppressed_
 static void fail_in_a_scope(void)
 {
     STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, throw_hard, NULL);
+    strand child = strand_spawn(scope, test_throw, NULL);
     {
         STRAND_SHIELD;
         strand_wait(child);
@@ -492,7 +481,7 @@ TEST_INSIDE(a_deadline_around_a_scope_counts_before_a_failed_child)
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
         test_log("timed-out");
     }
-    STRAND_CATCH(&STONE, e) {
+    STRAND_CATCH(&TEST_ERROR, e) {
         test_log("failure");
     }
     STRAND_END
@@ -502,7 +491,7 @@ TEST_INSIDE(a_deadline_around_a_scope_counts_before_a_failed_child)
 static void time_out_in_a_scope(void)
 {
     STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, throw_hard, NULL);
+    strand child = strand_spawn(scope, test_throw, NULL);
     {
         STRAND_SHIELD;
         strand_wait(child);
@@ -523,7 +512,7 @@ TEST_INSIDE(a_failed_child_counts_before_a_deadline_inside_its_scope)
     STRAND_TRY {
         time_out_in_a_scope();
     }
-    STRAND_CATCH(&STONE, e) {
+    STRAND_CATCH(&TEST_ERROR, e) {
         test_log("failure");
     }
     STRAND_END

@@ -43,9 +43,7 @@ TEST_INSIDE(a_permit_can_be_bound_to_a_block_and_goes_back_however_that_is_left)
             continue;
     }
     CHECK_EQ(strand_limit_in_flight(&limit), 0);
-    strand_exception *e = strand_try(throw_with_a_permit, &limit, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(throw_with_a_permit, &limit, &TEST_ERROR);
     CHECK_EQ(strand_limit_in_flight(&limit), 0);
 }
 
@@ -312,9 +310,7 @@ TEST_INSIDE(an_exception_that_leaves_the_block_gives_all_back)
     strand_limit_init(&b, 1, NULL);
     STRAND_LIMIT(&a);
     STRAND_LIMIT(&b);
-    strand_exception *e = strand_try(request_and_throw, NULL, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(request_and_throw, NULL, &TEST_ERROR);
     CHECK_EQ(strand_limit_in_flight(&a) + strand_limit_in_flight(&b), 0);
 }
 

@@ -119,9 +119,7 @@ static void *set_too_low(void *limited)
 TEST_INSIDE(an_exception_leaves_the_monitor_open_to_others)
 {
     struct limited limited = {0};
-    strand_exception *e = strand_try(set_too_low, &limited, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(set_too_low, &limited, &TEST_ERROR);
     limited_set(&limited, 1);
     strand_yield();
 }

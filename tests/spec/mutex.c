@@ -241,9 +241,7 @@ TEST_INSIDE(a_deadline_ends_the_waiting)
         strand_mutex_unlock(&mine);
         strand_yield();
     }
-    strand_exception *e = strand_try(lock_for_a_moment, &mine, NULL);
-    CHECK_KIND(e, &STRAND_TIMED_OUT);
-    strand_exception_release(e);
+    CHECK_THROWS(lock_for_a_moment, &mine, &STRAND_TIMED_OUT);
     CHECK(!strand_mutex_held(&mine));
     strand_scope_join(s);
     CHECK_EQ(strand_mutex_try_lock(&mine), 0);
@@ -276,9 +274,7 @@ static int return_while_locked(strand_mutex *mutex)
 TEST_INSIDE(a_block_is_locked_until_it_is_left_by_whatever_way)
 {
     strand_mutex mine = {0};
-    strand_exception *e = strand_try(throw_while_locked, &mine, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(throw_while_locked, &mine, &TEST_ERROR);
     CHECK(!strand_mutex_held(&mine));
     CHECK_EQ(return_while_locked(&mine), 1);
     CHECK(!strand_mutex_held(&mine));

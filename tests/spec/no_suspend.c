@@ -193,9 +193,7 @@ TEST_INSIDE(a_semaphore_that_nobody_waits_for_can_be_made_anew)
     for (int i = 0; i < 3; i++) {
         strand_limit_init(&limit, 1, NULL);
         strand_limit_acquire(&limit);
-        strand_exception *e = strand_try(acquire_once_more, &limit, NULL);
-        CHECK_KIND(e, &STRAND_TIMED_OUT);
-        strand_exception_release(e);
+        CHECK_THROWS(acquire_once_more, &limit, &STRAND_TIMED_OUT);
     }
 }
 
@@ -318,9 +316,7 @@ static void *throw_in_once(void *arg)
 
 TEST_INSIDE(an_exception_that_leaves_a_checked_once_leaves_nothing_behind)
 {
-    strand_exception *e = strand_try(throw_in_once, NULL, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(throw_in_once, NULL, &TEST_ERROR);
     strand_yield();
 }
 #endif
@@ -349,9 +345,7 @@ static void *throw_with_a_mutex(void *arg)
 
 TEST_INSIDE(an_exception_that_unlocks_on_its_way_leaves_nothing_behind)
 {
-    strand_exception *e = strand_try(throw_with_a_mutex, NULL, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(throw_with_a_mutex, NULL, &TEST_ERROR);
     strand_yield();
 }
 

@@ -237,9 +237,7 @@ TEST_INSIDE(a_deadline_passes_while_the_function_runs)
     begin();
     int tries = 0;
     for (intptr_t ns = 10 * STRAND_MS; !gate.entered; ns *= 2) {
-        strand_exception *e = strand_try(send_in_time, (void *)ns, NULL);
-        CHECK_KIND(e, &STRAND_TIMED_OUT);
-        strand_exception_release(e);
+        CHECK_THROWS(send_in_time, (void *)ns, &STRAND_TIMED_OUT);
         tries++;
     }
     CHECK_EQ(gate.passed, 0);

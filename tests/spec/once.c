@@ -101,9 +101,7 @@ TEST_INSIDE(a_run_that_fails_alone_leaves_it_to_whoever_comes)
 {
     start();
     go_on = 1;
-    strand_exception *e = strand_try(call_and_fail, NULL, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(call_and_fail, NULL, &TEST_ERROR);
     CHECK(!strand_once_done(&once));
     CHECK_PTR(call(TEST_PTR(4)), TEST_PTR(4));
 }

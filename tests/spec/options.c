@@ -18,8 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define FOREVER (3600 * STRAND_S)
-
 static void *add_one(void *number)
 {
     ++*(int *)number;

@@ -118,24 +118,8 @@ TEST_INSIDE(together_joining_a_cancelled_sibling_throws_child_cancelled)
     STRAND_SCOPE_WITH(s, STRAND_TOGETHER);
     strand sibling = test_spawn_started(s, test_child_blocks, &blocked);
     test_spawn_failed(s, &failed, 1);
-    strand_exception *e = strand_try(join_child, &failed, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
-    e = strand_try(join_child, &sibling, NULL);
-    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
-    strand_exception_release(e);
-}
-
-static void *throw_from_interruption(void *child)
-{
-    STRAND_TRY {
-        test_child_blocks(child);
-    }
-    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
-        test_throw2("sibling");
-    }
-    STRAND_END
-    return NULL;
+    CHECK_THROWS(join_child, &failed, &TEST_ERROR);
+    CHECK_THROWS(join_child, &sibling, &STRAND_CHILD_CANCELLED);
 }
 
 TEST_INSIDE(together_what_a_cancelled_sibling_throws_is_suppressed_in_the_failure)
@@ -143,7 +127,7 @@ TEST_INSIDE(together_what_a_cancelled_sibling_throws_is_suppressed_in_the_failur
     struct test_child sibling = {0};
     STRAND_TRY {
         STRAND_SCOPE_WITH(s, STRAND_TOGETHER);
-        test_spawn_started(s, throw_from_interruption, &sibling);
+        test_spawn_started(s, test_child_throws, &sibling);
         strand_spawn(s, test_throw, NULL);
         strand_sleep(3600 * STRAND_S);
     }

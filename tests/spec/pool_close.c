@@ -9,8 +9,6 @@
 
 #include <errno.h>
 
-#define FOREVER (3600 * STRAND_S)
-
 static strand spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg)
 {
     return strand_spawn_with(scope, STRAND_ATTR(.pool = pool), fn, arg, 0);

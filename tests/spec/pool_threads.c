@@ -17,8 +17,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define FOREVER (3600 * STRAND_S)
-
 static strand_pool_info info_of(strand_pool pool)
 {
     strand_pool_info info = {.size = sizeof info};

@@ -15,8 +15,6 @@
 #include <sched.h>
 #include <unistd.h>
 
-#define FOREVER (3600 * STRAND_S)
-
 static bool same(strand_pool a, strand_pool b)
 {
     return a.bits[0] == b.bits[0] && a.bits[1] == b.bits[1];

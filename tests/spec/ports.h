@@ -12,8 +12,6 @@
 #include <pthread.h>
 #include <time.h>
 
-#define FOREVER (3600 * STRAND_S)
-
 static inline int send_long(strand_port port, long value)
 {
     return strand_port_send(port, &value, sizeof value);

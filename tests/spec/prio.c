@@ -210,9 +210,7 @@ TEST_INSIDE(a_permit_can_be_bound_to_a_block_and_goes_back_however_that_is_left)
         CHECK_EQ(strand_prio_in_flight(&sem), 1);
     }
     CHECK_EQ(strand_prio_in_flight(&sem), 0);
-    strand_exception *e = strand_try(throw_with_a_permit, &sem, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(throw_with_a_permit, &sem, &TEST_ERROR);
     CHECK_EQ(strand_prio_in_flight(&sem), 0);
 }
 
@@ -771,9 +769,7 @@ static void *leave_a_pruned_one(void *arg)
 
 TEST_INSIDE(a_scope_left_with_a_pruned_child_not_joined_has_live_strands)
 {
-    strand_exception *e = strand_try(leave_a_pruned_one, NULL, NULL);
-    CHECK_KIND(e, &STRAND_LIVE_STRANDS);
-    strand_exception_release(e);
+    CHECK_THROWS(leave_a_pruned_one, NULL, &STRAND_LIVE_STRANDS);
 }
 
 static void *wait_in_a_shield(void *arg)

@@ -217,9 +217,7 @@ TEST_INSIDE(a_deadline_ends_the_waiting)
     strand_spawn(s, read_and_log, "r");
     while (!test_log_is("r"))
         strand_yield();
-    strand_exception *e = strand_try(write_for_a_moment, NULL, NULL);
-    CHECK_KIND(e, &STRAND_TIMED_OUT);
-    strand_exception_release(e);
+    CHECK_THROWS(write_for_a_moment, NULL, &STRAND_TIMED_OUT);
     CHECK_EQ(strand_rwlock_try_read(&l), 0);
     strand_rwlock_read_done(&l);
     go_on = 1;
@@ -240,9 +238,7 @@ TEST_INSIDE(a_block_gives_it_back_when_it_is_left_by_an_exception)
 {
     start();
     for (int writer = 0; writer < 2; writer++) {
-        strand_exception *e = strand_try(throw_as, TEST_PTR(writer), NULL);
-        CHECK_KIND(e, &TEST_ERROR);
-        strand_exception_release(e);
+        CHECK_THROWS(throw_as, TEST_PTR(writer), &TEST_ERROR);
         CHECK_EQ(strand_rwlock_try_write(&l), 0);
         strand_rwlock_write_done(&l);
     }

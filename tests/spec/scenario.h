@@ -16,7 +16,6 @@
 #include <signal.h>
 
 #define NOINLINE __attribute__((noinline))
-#define FOREVER (3600 * STRAND_S)
 
 /* ---- what strands wait for: as new in each scenario -------------------------------------------------------- */
 

@@ -212,10 +212,8 @@ static void *leave_two_scopes(void *unused)
 /* V-24 */
 TEST_INSIDE(scopes_of_one_block_are_left_the_last_one_first)
 {
-    strand_exception *e = strand_try(leave_two_scopes, NULL, NULL);
-    CHECK_KIND(e, &STRAND_LIVE_STRANDS);
+    CHECK_THROWS(leave_two_scopes, NULL, &STRAND_LIVE_STRANDS);
     CHECK_LOG("second first");
-    strand_exception_release(e);
 }
 
 /* V-24 */

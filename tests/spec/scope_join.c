@@ -184,9 +184,7 @@ TEST_INSIDE(a_join_that_was_interrupted_can_be_made_again_or_child_by_child)
     STRAND_SCOPE(scope);
     strand first = strand_spawn(scope, end_in_turn, TEST_PTR(1));
     spawn_dropped(scope, end_in_turn, 2);
-    strand_exception *e = strand_try(join_until_interrupted, &scope, NULL);
-    CHECK_KIND(e, &STRAND_TIMED_OUT);
-    strand_exception_release(e);
+    CHECK_THROWS(join_until_interrupted, &scope, &STRAND_TIMED_OUT);
     spawn_dropped(scope, end_in_turn, 2);
     CHECK_EQ(strand_scope_count(scope), 3);
     for (int i = 1; i <= 2; i++)

@@ -302,9 +302,7 @@ static void *sleep_beyond_a_deadline(void *when)
 static void *set_a_deadline(void *arg)
 {
     strand_time when = strand_in(HOUR);
-    strand_exception *e = strand_try(sleep_beyond_a_deadline, &when, NULL);
-    CHECK_KIND(e, &STRAND_TIMED_OUT);
-    strand_exception_release(e);
+    CHECK_THROWS(sleep_beyond_a_deadline, &when, &STRAND_TIMED_OUT);
     int64_t late = strand_now().ns - when.ns;
     CHECK(late >= 0 && late < STRAND_S);
     return arg;

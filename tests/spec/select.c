@@ -674,9 +674,7 @@ TEST_INSIDE(a_select_can_have_a_deadline)
 {
     STRAND_SCOPE(s);
     longs chans[2] = {STRAND_CHAN_OPEN(longs, s, 0), STRAND_CHAN_OPEN(longs, s, 0)};
-    strand_exception *e = strand_try(select_in_time, chans, NULL);
-    CHECK_KIND(e, &STRAND_TIMED_OUT);
-    strand_exception_release(e);
+    CHECK_THROWS(select_in_time, chans, &STRAND_TIMED_OUT);
     long value;
     CHECK_EQ(STRAND_TRY_RECEIVE(chans[1], &value), -EAGAIN);
 }

@@ -236,9 +236,7 @@ static void *take_for_a_moment(void *semaphore)
 TEST_INSIDE(a_deadline_ends_the_waiting_and_takes_nothing)
 {
     strand_semaphore mine = STRAND_SEMAPHORE_INIT(0);
-    strand_exception *e = strand_try(take_for_a_moment, &mine, NULL);
-    CHECK_KIND(e, &STRAND_TIMED_OUT);
-    strand_exception_release(e);
+    CHECK_THROWS(take_for_a_moment, &mine, &STRAND_TIMED_OUT);
     strand_semaphore_release(&mine);
     CHECK_EQ(strand_semaphore_permits(&mine), 1);
 }
@@ -389,9 +387,7 @@ static uint64_t return_with_a_permit(strand_semaphore *semaphore)
 TEST_INSIDE(a_block_has_a_permit_until_it_is_left_by_whatever_way)
 {
     strand_semaphore mine = STRAND_SEMAPHORE_INIT_BOUNDED(2, 2);
-    strand_exception *e = strand_try(throw_with_a_permit, &mine, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(throw_with_a_permit, &mine, &TEST_ERROR);
     CHECK_EQ(strand_semaphore_permits(&mine), 2);
     CHECK_EQ(return_with_a_permit(&mine), 1);
     CHECK_EQ(strand_semaphore_permits(&mine), 2);

@@ -293,9 +293,7 @@ static void *leave_with_a_blocked_one(void *arg)
 TEST_INSIDE(a_child_that_has_returned_is_not_live_one_that_runs_is)
 {
     CHECK_PTR(strand_try(leave_with_a_returned_one, NULL, NULL), NULL);
-    strand_exception *e = strand_try(leave_with_a_blocked_one, NULL, NULL);
-    CHECK_KIND(e, &STRAND_LIVE_STRANDS);
-    strand_exception_release(e);
+    CHECK_THROWS(leave_with_a_blocked_one, NULL, &STRAND_LIVE_STRANDS);
 }
 
 /* ---- failures --------------------------------------------------------------------------------------- */
@@ -310,9 +308,7 @@ static void *serve_until_one_fails(void *arg)
 
 TEST_INSIDE(a_failure_interrupts_the_owner_of_a_service)
 {
-    strand_exception *e = strand_try(serve_until_one_fails, NULL, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(serve_until_one_fails, NULL, &TEST_ERROR);
 }
 
 TEST_INSIDE(a_service_that_collects_gives_its_failures_and_nothing_else)
@@ -377,9 +373,7 @@ static void *join_service(void *arg)
 
 TEST_INSIDE(joining_a_service_throws_the_failure)
 {
-    strand_exception *e = strand_try(join_service, NULL, NULL);
-    CHECK_KIND(e, &TEST_ERROR);
-    strand_exception_release(e);
+    CHECK_THROWS(join_service, NULL, &TEST_ERROR);
 }
 
 /* ---- the log warns of an owner that does not consume --------------------------------------------------------- */

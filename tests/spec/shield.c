@@ -4,18 +4,7 @@
 #define SUITE shield
 #include "test.h"
 
-static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
-
-#define FOREVER (3600 * STRAND_S)
-#define LONG_PAST ((strand_time){.ns = 1})
-
 static _Atomic int started;
-
-static void *throw_hard(void *arg)
-{
-    (void)arg;
-    strand_throw(&STONE, "hard");
-}
 
 /* Logs whether an operation goes through ("ok") or is interrupted ("cut"). */
 static void try_an_operation(void)
@@ -88,9 +77,9 @@ static void *throw_out_of_a_shield(void *arg)
     STRAND_TRY {
         STRAND_SHIELD;
         strand_yield();
-        throw_hard(arg);
+        test_throw(NULL);
     }
-    STRAND_CATCH(&STONE, e) {
+    STRAND_CATCH(&TEST_ERROR, e) {
         test_log("caught");
         try_an_operation();
     }
@@ -212,10 +201,10 @@ static void *join_a_failure_under_a_shield(void *arg)
     STRAND_SHIELD;
     STRAND_TRY {
         STRAND_SCOPE(scope);
-        strand_spawn(scope, throw_hard, NULL);
+        strand_spawn(scope, test_throw, NULL);
         strand_sleep(FOREVER);
     }
-    STRAND_CATCH(&STONE, e) {
+    STRAND_CATCH(&TEST_ERROR, e) {
         test_log("failure");
     }
     STRAND_END
@@ -233,7 +222,7 @@ TEST_INSIDE(a_failed_child_of_a_scope_outside_a_shield_waits_for_its_end)
 {
     STRAND_TRY {
         STRAND_SCOPE(scope);
-        strand child = strand_spawn(scope, throw_hard, NULL);
+        strand child = strand_spawn(scope, test_throw, NULL);
         {
             STRAND_SHIELD;
             strand_wait(child);
@@ -241,7 +230,7 @@ TEST_INSIDE(a_failed_child_of_a_scope_outside_a_shield_waits_for_its_end)
         }
         strand_sleep(FOREVER);
     }
-    STRAND_CATCH(&STONE, e) {
+    STRAND_CATCH(&TEST_ERROR, e) {
         test_log("failure");
     }
     STRAND_END

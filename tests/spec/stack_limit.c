@@ -8,7 +8,6 @@
 
 #define KIB ((size_t)1024)
 #define STACK (64 * KIB)
-#define FOREVER (3600 * STRAND_S)
 
 static strand_options limited_to(size_t bytes)
 {

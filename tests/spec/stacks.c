@@ -14,7 +14,6 @@
 #include <unistd.h>
 
 #define NOINLINE __attribute__((noinline))
-#define FOREVER (3600 * STRAND_S)
 #define KIB ((size_t)1024)
 
 static struct test_output o;

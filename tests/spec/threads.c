@@ -12,7 +12,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define FOREVER (3600 * STRAND_S)
 #define SKIPPED 77 /* exit status of a helper program that can't do what it is for */
 
 static const int thread_counts[] = {1, 2, 4, 8};

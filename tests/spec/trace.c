@@ -19,7 +19,6 @@
 
 #define NOINLINE __attribute__((noinline))
 #define KEEP_FRAME __asm__ volatile("") /* after a call: keeps it from becoming a jump */
-#define FOREVER (3600 * STRAND_S)
 
 /* The line after the one at `at`; of a dump the one after that, if it is about the stack. */
 static const char *next_line(const char *at)

@@ -10,8 +10,6 @@
 
 static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
-#define FOREVER (3600 * STRAND_S)
-
 static struct test_output o;
 
 static void *throw_hard(void *arg)

@@ -343,9 +343,7 @@ TEST_INSIDE(asking_may_have_a_deadline_and_a_late_answer_is_nobodys)
     begin();
     STRAND_ACTORS(system, NULL);
     a = strand_actor_spawn(system, NULL, &oracle, NULL, 0);
-    strand_exception *e = strand_try(ask_with_a_deadline, &a, NULL);
-    CHECK_KIND(e, &STRAND_TIMED_OUT);
-    strand_exception_release(e);
+    CHECK_THROWS(ask_with_a_deadline, &a, &STRAND_TIMED_OUT);
     strand_event_wait(&done);
     CHECK_EQ(strand_tell(kept, STRAND_MSG(answer, 77)), -EPIPE);
 }

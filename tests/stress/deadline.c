@@ -137,9 +137,7 @@ static void *nest_for_a_while(void *arg)
     strand_time until = strand_in(test_scale(200) * STRAND_MS);
     for (int64_t round = 0; time_is_left(until); round++) {
         struct nest nest = {.depth = 5, .step = (1 + round % 10) * STRAND_US};
-        strand_exception *e = strand_try(sleep_in_a_nest, &nest, NULL);
-        CHECK_KIND(e, &STRAND_TIMED_OUT);
-        strand_exception_release(e);
+        CHECK_THROWS(sleep_in_a_nest, &nest, &STRAND_TIMED_OUT);
         strand_checkpoint();
         CHECK_EQ(nest.entered, 6);
         CHECK_EQ(nest.left, 6);
