@@ -201,11 +201,10 @@ TEST_REAL_INSIDE(a_timer_that_is_always_due_lets_others_go_on)
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &counting, NULL, 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(set, 1, 1, 0)), 0);
-    for (int i = 0; i < 10; i++)
+    for (int i = 0; i < 10 || ticks == 0; i++) /* the actor may start the timer late: its thread may */
         strand_sleep(STRAND_MS);
     CHECK_EQ(strand_tell(a, STRAND_MSG(set, 0, 0, 0)), 0);
-    strand_actors_join(system); /* it is not so that all the nanoseconds' ticks would come still */
-    CHECK(ticks > 0);
+    strand_actors_join(system); /* the ticks of the nanoseconds that have passed do not all come after the stop */
 }
 
 static void *be_busy_for_a_while(void *arg)
