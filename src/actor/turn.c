@@ -137,7 +137,8 @@ static inline bool is_mute(const struct task *task)
 static inline bool is_clean(struct runner *r, struct cb *me)
 {
     const struct scope *scope = (const struct scope *)(uintptr_t)r->scope.bits[0];
-    return LIKELY(!scope->count && !scope->belongings && !scope->note && !scope->failures && !own_of(me)->lockset);
+    return LIKELY(!scope->count && !scope->belongings && !scope->cancel_reason && !scope->failures &&
+                  !own_of(me)->lockset);
 }
 
 /* A message of the library's own: returns false if it was handled here. */

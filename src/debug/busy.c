@@ -274,13 +274,13 @@ static void say_closing(struct busy *busy)
 {
     if (atomic_load_explicit(&busy->found.pool->state, memory_order_acquire) != POOL_CLOSING) /* [PB1] */
         return;
-    const struct note *note = busy->found.op->note;
+    const struct cancel_reason *reason = busy->found.op->cancel_reason;
     out_say(&busy->out, 4, "it is closing, and waits for the ends of its strands: %llu%s%s%s%s\n",
-            (unsigned long long)pool_live(busy->found.pool), note ? "; closed by '" : "", note ? note->who : "",
-            note && note->why[0] ? "': "
-            : note               ? "'"
-                                 : "",
-            note ? note->why : "");
+            (unsigned long long)pool_live(busy->found.pool), reason ? "; closed by '" : "", reason ? reason->who : "",
+            reason && reason->why[0] ? "': "
+            : reason                 ? "'"
+                                     : "",
+            reason ? reason->why : "");
     busy->found.any = true;
 }
 

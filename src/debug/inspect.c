@@ -411,10 +411,10 @@ static void say_head(struct out *out, struct cb *c, uint64_t id, bool over, size
     uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
     out_say(out, indent, "strand '%s' #%llu%s%s\n", cb_name(c), (unsigned long long)id,
             word & WORD_CANCELLED ? ", cancelled" : "", over ? ", ended, not joined" : "");
-    struct note *note = atomic_load_explicit(&c->note, memory_order_acquire); /* [PB1] */
-    if (note)
-        out_say(out, indent + 4, "cancelled by '%s' #%llu%s%s\n", note->who, (unsigned long long)note->who_id,
-                note->why[0] ? ": " : "", note->why);
+    struct cancel_reason *reason = atomic_load_explicit(&c->cancel_reason, memory_order_acquire); /* [PB1] */
+    if (reason)
+        out_say(out, indent + 4, "cancelled by '%s' #%llu%s%s\n", reason->who, (unsigned long long)reason->who_id,
+                reason->why[0] ? ": " : "", reason->why);
     if (anchor)
         out_say(out, indent + 4, "in the scope of " BLOCK_PLACE "\n", BLOCK_PLACE_OF(&anchor->block));
 }

@@ -5,8 +5,8 @@
 
 #include "../sched/quiet.h"
 #include "../strand/cancel.h"
+#include "../strand/cancel_reason.h"
 #include "../strand/exception.h"
-#include "../strand/note.h"
 
 void ending_open(struct runtime *runtime)
 {
@@ -32,9 +32,9 @@ void ending_while_stopping(struct runtime *runtime)
 struct member *ending_cancel_root(struct runtime *runtime, const char *why)
 {
     struct thread *thread = thread_self();
-    struct note *note = note_new(thread, NULL, why);
+    struct cancel_reason *reason = cancel_reason_new(thread, NULL, why);
     atomic_store_explicit(&runtime->told_to_end, true, memory_order_release); /* [SD4] */
-    struct member *member = cancel_strand(thread, runtime->root, note, false);
-    note_release(note);
+    struct member *member = cancel_strand(thread, runtime->root, reason, false);
+    cancel_reason_release(reason);
     return member;
 }

@@ -40,12 +40,12 @@
 
 #include "../strand/all.h"
 #include "../strand/cancel.h"
+#include "../strand/cancel_reason.h"
 #include "../strand/end.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/log.h"
 #include "../strand/misuse.h"
-#include "../strand/note.h"
 #include "../strand/pool.h"
 #include "../strand/section.h"
 
@@ -116,7 +116,7 @@ static void cancel_one(struct cb *c, uint64_t id, void *arg)
     if (!ref_take(thread, &c->word, id))
         return;
     if (pool_of(c) == closing->op->pool && is_topmost(thread, c, closing->op->pool))
-        batch_add(&closing->batch, cancel_strand(thread, c, closing->op->note, false));
+        batch_add(&closing->batch, cancel_strand(thread, c, closing->op->cancel_reason, false));
     unref_cb(thread, c);
 }
 
@@ -193,7 +193,7 @@ static void close_first(struct thread *thread, struct cb *me, struct opened_pool
     struct closing closing = {.thread = thread, .op = op};
     batch_init(&closing.batch);
     op->home = thread->pool;
-    op->note = note_new(thread, me, why);
+    op->cancel_reason = cancel_reason_new(thread, me, why);
     pool_close_begin(thread, op->pool, gone);
     each_strand(runtime_of(thread), cancel_one, &closing);
     batch_deliver(thread, &closing.batch);

@@ -12,6 +12,7 @@
 #include "../sched/stack_ops.h"
 #include "../sched/trim.h"
 #include "../stack/stack.h"
+#include "../strand/cancel_reason.h"
 #include "../strand/cxx.h"
 #include "../strand/end.h"
 #include "../strand/exception.h"
@@ -21,7 +22,6 @@
 #include "../strand/interrupt.h"
 #include "../strand/log.h"
 #include "../strand/misuse.h"
-#include "../strand/note.h"
 #include "../strand/pool.h"
 #include "../strand/print.h"
 #include "../strand/serve.h"
@@ -247,7 +247,7 @@ static int run_on(struct pool *pool, struct run *run, strand_fn *fn, void *arg, 
     readers_enter(&pool->sub->memory.readers);
     shared_fibre_readers_leave(pool->threads[0]); /* what was put off too late for the last look */
     if (runtime->root)
-        note_release(atomic_load_explicit(&runtime->root->note, memory_order_relaxed));
+        cancel_reason_release(atomic_load_explicit(&runtime->root->cancel_reason, memory_order_relaxed));
     return error;
 }
 

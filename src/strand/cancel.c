@@ -3,23 +3,23 @@
  */
 #include "cancel.h"
 
+#include "cancel_reason.h"
 #include "exception.h"
 #include "handle.h"
 #include "interrupt.h"
 #include "misuse.h"
-#include "note.h"
 #include "scope.h"
 
-struct member *cancel_strand(struct thread *thread, struct cb *c, struct note *note, bool owned)
+struct member *cancel_strand(struct thread *thread, struct cb *c, struct cancel_reason *reason, bool owned)
 {
     uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed),
              flags = WORD_CANCELLED | (owned ? WORD_OWNED : 0);
-    struct note *none = NULL;
-    if (note && !(word & WORD_CANCELLED) && !atomic_load_explicit(&c->note, memory_order_relaxed)) {
-        note_keep(note);
-        if (!atomic_compare_exchange_strong_explicit(&c->note, &none, note, memory_order_acq_rel,
+    struct cancel_reason *none = NULL;
+    if (reason && !(word & WORD_CANCELLED) && !atomic_load_explicit(&c->cancel_reason, memory_order_relaxed)) {
+        cancel_reason_keep(reason);
+        if (!atomic_compare_exchange_strong_explicit(&c->cancel_reason, &none, reason, memory_order_acq_rel,
                                                      memory_order_relaxed)) /* [PB1] */
-            note_release(note);
+            cancel_reason_release(reason);
     }
     while ((word & flags) != flags)
         if (swap_word(&c->word, &word, word | flags, thread->concurrent)) /* [HN3] [I1] */
@@ -39,10 +39,10 @@ void strand_cancel(strand s, const char *why)
     struct scope *anchor = plain_load(&c->anchor, memory_order_relaxed);
     bool owned = anchor && block_owner(&anchor->block) == me && plain_load(&c->anchor, memory_order_relaxed) == anchor;
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */
-    struct note *note = over ? NULL : note_new(thread, me, why);
-    struct member *member = owned || !over ? cancel_strand(thread, c, note, owned) : NULL;
+    struct cancel_reason *reason = over ? NULL : cancel_reason_new(thread, me, why);
+    struct member *member = owned || !over ? cancel_strand(thread, c, reason, owned) : NULL;
     if (member)
         thread_ready(thread, member);
-    note_release(note);
+    cancel_reason_release(reason);
     unref_cb(thread, c);
 }

@@ -91,8 +91,8 @@ struct flight;
 struct checked;
 struct lockset;
 
-/* Who cancelled, and why. Counted. */
-struct note {
+/* Which strand cancelled, and why. Counted references. */
+struct cancel_reason {
     _Atomic uint32_t refs;
     uint64_t who_id;
     bool pruned; /* it is a pruning: src/sync/prio.c */
@@ -149,7 +149,7 @@ struct cb {
     /* The owner of the scope, or who holds the scope's lock (scope.h). */
     struct scope *anchor; /* changed under ENDS_LOCK; NULL: the root */
     struct link sibling;  /* in anchor->children */
-    _Atomic(struct note *) note;
+    _Atomic(struct cancel_reason *) cancel_reason;
 
     void *site; /* where it was spawned */
 
@@ -319,12 +319,12 @@ struct scope {
         struct cb *winner;   /* FIRST_WINS */
         struct link *unseen; /* the others: in `ended`; before it nobody has failed */
     };
-    struct wait_node *waiter; /* the owner, in strand_scope_wait_next, _first or _join */
-    struct note *note;        /* cancelled, and why */
-    uint32_t stack_taken;     /* by the owner when it opened the scope, in bytes; 0: not known (strand/check.h) */
-    uint32_t failures;        /* failed children among `ended` that nobody has seen */
-    uint32_t expected;        /* hand-offs that are under way */
-    uint32_t enough;          /* more `ends` wake the waiter */
+    struct wait_node *waiter;            /* the owner, in strand_scope_wait_next, _first or _join */
+    struct cancel_reason *cancel_reason; /* cancelled, and why */
+    uint32_t stack_taken; /* by the owner when it opened the scope, in bytes; 0: not known (strand/check.h) */
+    uint32_t failures;    /* failed children among `ended` that nobody has seen */
+    uint32_t expected;    /* hand-offs that are under way */
+    uint32_t enough;      /* more `ends` wake the waiter */
     uint8_t flags;
     bool cancelled, owned, by_policy; /* owned: by the owner */
     bool closed;                      /* an open scope that nobody can spawn into any more */

@@ -3,13 +3,13 @@
  */
 #include "end.h"
 
+#include "cancel_reason.h"
 #include "carry.h"
 #include "handle.h"
 #include "hook.h"
 #include "local.h"
 #include "lockset.h"
 #include "misuse.h"
-#include "note.h"
 #include "print.h"
 #include "scope.h"
 #include "section.h"
@@ -46,27 +46,27 @@ static void wake_waiters(struct thread *thread, uintptr_t ends, struct batch *ba
 /* The interruption that a strand ended by, as others see it: the same object, unless somebody has kept it. */
 static strand_exception *to_others(struct cb *c, strand_exception *e)
 {
-    struct note *note = e->note;
-    bool pruned = note && note->pruned;
+    struct cancel_reason *reason = e->cancel_reason;
+    bool pruned = reason && reason->pruned;
     const strand_kind *kind = pruned ? &STRAND_PRUNED : &STRAND_CHILD_CANCELLED;
     const strand_exception *interruption = e;
     if (atomic_load_explicit(&e->refs, memory_order_acquire) > 1) { /* [RF1] */
         strand_exception *other = exception_new(kind, "%s", "");
-        other->note = note_keep(note);
+        other->cancel_reason = cancel_reason_keep(reason);
         other->cause = e;
         e = other;
     }
     e->kind = kind;
-    exception_text(e, "strand '%s' was %s%s%s%s%s", cb_name(c), pruned ? "pruned" : "cancelled", note ? " by " : "",
-                   note ? note->who : "", note && note->why[0] ? ": " : "", note ? note->why : "");
+    exception_text(e, "strand '%s' was %s%s%s%s%s", cb_name(c), pruned ? "pruned" : "cancelled", reason ? " by " : "",
+                   reason ? reason->who : "", reason && reason->why[0] ? ": " : "", reason ? reason->why : "");
     exception_tell_first(e, interruption);
     return e;
 }
 
 static bool was_pruned(struct cb *c, bool cancelled)
 {
-    struct note *note = note_of(c);
-    return cancelled && note && note->pruned;
+    struct cancel_reason *reason = cancel_reason_of(c);
+    return cancelled && reason && reason->pruned;
 }
 
 /* It was another strand that was pruned, and this one lets it through: to its own owner that is a child-cancelled as
@@ -75,7 +75,7 @@ static strand_exception *pruned_below(struct cb *c, strand_exception *e)
 {
     strand_exception *other =
         exception_new(&STRAND_CHILD_CANCELLED, "strand '%s' ended, because %s", cb_name(c), strand_exception_text(e));
-    other->note = note_keep(e->note);
+    other->cancel_reason = cancel_reason_keep(e->cancel_reason);
     other->cause = e;
     return other;
 }

@@ -4,9 +4,9 @@
  */
 #include "exception.h"
 
+#include "cancel_reason.h"
 #include "hook.h"
 #include "misuse.h"
-#include "note.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ strand_exception *exception_new_va(const strand_kind *kind, const char *format, 
     atomic_flag_clear_explicit(&e->lock, memory_order_relaxed);
     e->kind = kind;
     e->code = 0;
-    e->note = NULL;
+    e->cancel_reason = NULL;
     e->payload = NULL;
     e->payload_free = NULL;
     e->cause = e->ring = e->next = e->walk = NULL;
@@ -98,7 +98,7 @@ void exception_must_hold(const strand_exception *e, const char *function)
 /* The object alone. */
 static void give_back(strand_exception *e)
 {
-    note_release(e->note);
+    cancel_reason_release(e->cancel_reason);
     if (e->ips != e->ips_first)
         free(e->ips);
     if (e->segments != e->segments_first)
@@ -228,13 +228,13 @@ const strand_exception *strand_exception_cause(const strand_exception *e)
 const char *strand_exception_who(const strand_exception *e)
 {
     must_be_there(e, "exception", "strand_exception_who");
-    return e->note ? e->note->who : "";
+    return e->cancel_reason ? e->cancel_reason->who : "";
 }
 
 const char *strand_exception_why(const strand_exception *e)
 {
     must_be_there(e, "exception", "strand_exception_why");
-    return e->note ? e->note->why : "";
+    return e->cancel_reason ? e->cancel_reason->why : "";
 }
 
 uint64_t strand_exception_progress(const strand_exception *e)

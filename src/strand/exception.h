@@ -40,7 +40,7 @@ struct strand_exception {
     const strand_kind *kind;
     int code;
     uint32_t omitted; /* carry.h */
-    struct note *note;
+    struct cancel_reason *cancel_reason;
     void *payload;
     void (*payload_free)(void *);
     struct strand_exception *cause, *ring, *next, *walk; /* carry.h */

@@ -77,9 +77,10 @@ static void print_line(int fd, struct arch_names *names, const struct carried *l
         print_text(fd, "%*scode %d%s%s%s\n", indent + 2, "", e->code, name ? " (" : "", name ? name : "",
                    name ? ")" : "");
     }
-    if (e->note && e->note->who[0])
-        print_text(fd, "%*scancelled by strand '%s' #%llu%s%s\n", indent + 2, "", e->note->who,
-                   (unsigned long long)e->note->who_id, e->note->why[0] ? ": " : "", e->note->why);
+    if (e->cancel_reason && e->cancel_reason->who[0])
+        print_text(fd, "%*scancelled by strand '%s' #%llu%s%s\n", indent + 2, "", e->cancel_reason->who,
+                   (unsigned long long)e->cancel_reason->who_id, e->cancel_reason->why[0] ? ": " : "",
+                   e->cancel_reason->why);
     if (atomic_load_explicit(&e->mistaken, memory_order_relaxed))
         print_text(
             fd,

@@ -5,8 +5,8 @@
 
 #include "misuse.h"
 
+#include "cancel_reason.h"
 #include "exception.h"
-#include "note.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -102,7 +102,7 @@ COLD void cb_clear(struct cb *c)
 {
     extra_free(c->extra, cb_wipes(c));
     c->extra = NULL;
-    note_release(atomic_exchange_explicit(&c->note, NULL, memory_order_acq_rel)); /* [PB1] */
+    cancel_reason_release(atomic_exchange_explicit(&c->cancel_reason, NULL, memory_order_acq_rel)); /* [PB1] */
 }
 
 void cb_retire(struct thread *thread, struct cb *c)
@@ -139,8 +139,8 @@ void unref_scope(struct thread *thread, struct scope *scope)
         slab_put(&worker_of(thread)->blocks, scope);
 }
 
-/* What holds of every free control block, from its making on, beside a zero in note; whoever ends a strand leaves it
- * so. */
+/* What holds of every free control block, from its making on, beside a zero in cancel_reason; whoever ends a strand
+ * leaves it so. */
 static void construct(struct cb *c)
 {
     c->wait.timer.node.place = HEAP_NOWHERE;

@@ -107,7 +107,7 @@ void cb_construct(void *memory);
 void cb_construct_guest(void *memory);
 /* Frees the copied name and arguments. extra may be NULL. wipes: the arguments may contain secrets. */
 void extra_free(struct extra *extra, bool wipes);
-/* Frees what belongs to a control block: the note, the name and the copied arguments. */
+/* Frees what belongs to a control block: the reason, the name and the copied arguments. */
 void cb_clear(struct cb *c);
 /* The strand has ended, or was never started: frees the control block, or leaves that to the holder of the last
  * reference. */
@@ -115,7 +115,7 @@ void cb_retire(struct thread *thread, struct cb *c);
 
 static inline void cb_put(struct thread *thread, struct cb *c)
 {
-    if (UNLIKELY(atomic_load_explicit(&c->note, memory_order_relaxed) != NULL))
+    if (UNLIKELY(atomic_load_explicit(&c->cancel_reason, memory_order_relaxed) != NULL))
         cb_clear(c);
     bool guest = c->guest;
     if (UNLIKELY(guest))

@@ -4,12 +4,12 @@
  */
 #include "interrupt.h"
 
+#include "cancel_reason.h"
 #include "carry.h"
 #include "cxx.h"
 #include "handle.h"
 #include "log.h"
 #include "misuse.h"
-#include "note.h"
 #include "print.h"
 #include "scope.h"
 
@@ -113,10 +113,11 @@ bool block_foreign(struct thread *thread, struct block *block)
 
 static strand_exception *by_cancel(struct cb *me)
 {
-    struct note *note = note_of(me);
-    strand_exception *e = exception_new(&STRAND_INTERRUPTED, "cancelled%s%s%s%s", note ? " by " : "",
-                                        note ? note->who : "", note && note->why[0] ? ": " : "", note ? note->why : "");
-    e->note = note_keep(note);
+    struct cancel_reason *reason = cancel_reason_of(me);
+    strand_exception *e =
+        exception_new(&STRAND_INTERRUPTED, "cancelled%s%s%s%s", reason ? " by " : "", reason ? reason->who : "",
+                      reason && reason->why[0] ? ": " : "", reason ? reason->why : "");
+    e->cancel_reason = cancel_reason_keep(reason);
     e->source = me;
     e->source_serial = cb_id(me);
     return e;

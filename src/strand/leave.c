@@ -3,22 +3,22 @@
  * block is in scope.h.
  */
 #include "cancel.h"
+#include "cancel_reason.h"
 #include "carry.h"
 #include "end.h"
 #include "handle.h"
 #include "log.h"
 #include "misuse.h"
-#include "note.h"
 #include "scope.h"
 
 #include <stdio.h>
 
 /* What the children have left to be said. */
 struct remains {
-    strand_exception *failure; /* the first failure that nobody has seen, the others suppressed in it */
-    strand_exception *errors;  /* of cancelled children: the first, the others suppressed */
-    size_t live;               /* children that the owner had neither joined nor cancelled */
-    struct note *note;         /* of the first one */
+    strand_exception *failure;           /* the first failure that nobody has seen, the others suppressed in it */
+    strand_exception *errors;            /* of cancelled children: the first, the others suppressed */
+    size_t live;                         /* children that the owner had neither joined nor cancelled */
+    struct cancel_reason *cancel_reason; /* of the first one */
     char name[32];
 };
 
@@ -119,14 +119,14 @@ static void cancel_rest(struct thread *thread, struct cb *me, struct scope *scop
     struct batch batch;
     batch_init(&batch);
     scope_lock(thread, scope);
-    if (!scope->note && !list_empty(&scope->children))
-        scope->note = note_new(thread, me, "its scope was left");
+    if (!scope->cancel_reason && !list_empty(&scope->children))
+        scope->cancel_reason = cancel_reason_new(thread, me, "its scope was left");
     scope->cancelled = true;
     for (struct link *link = scope->children.next; link != &scope->children; link = link->next) {
         struct cb *child = CONTAINER(link, struct cb, sibling);
         if (left_alone(child) && !remains->live++)
             snprintf(remains->name, sizeof remains->name, "%s", cb_name(child));
-        batch_add(&batch, cancel_strand(thread, child, scope->note, false));
+        batch_add(&batch, cancel_strand(thread, child, scope->cancel_reason, false));
     }
     scope_unlock(thread, scope);
     batch_deliver(thread, &batch);
@@ -228,7 +228,7 @@ static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct s
     if (in_flight)
         leave_by(me, scope, in_flight, &remains);
     block_leave(thread, me, &scope->block);
-    note_release(scope->note);
+    cancel_reason_release(scope->cancel_reason);
     block_free(thread, &scope->block);
     if (foreign)
         leave_by_foreign(thread, &remains);
@@ -243,8 +243,8 @@ void strand_scope_leave_(strand_scope *handle)
     struct scope *scope = (struct scope *)(uintptr_t)handle->bits[0];
     if (LIKELY(!scope->flags && !scope->count && !scope->belongings && own_of(me)->flight == scope->block.in_flight)) {
         block_leave(thread, me, &scope->block);
-        if (UNLIKELY(scope->note != NULL))
-            note_release(scope->note);
+        if (UNLIKELY(scope->cancel_reason != NULL))
+            cancel_reason_release(scope->cancel_reason);
         block_free(thread, &scope->block);
         return;
     }

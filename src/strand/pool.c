@@ -6,10 +6,10 @@
 #include "pool.h"
 
 #include "cancel.h"
+#include "cancel_reason.h"
 #include "exception.h"
 #include "handle.h"
 #include "misuse.h"
-#include "note.h"
 #include "print.h"
 
 #include <errno.h>
@@ -91,7 +91,7 @@ void pool_handle_leave(struct thread *thread, struct opened_pool *op)
 void pool_handle_over(struct thread *thread, struct opened_pool *op)
 {
     retire(thread, op);
-    note_release(op->note);
+    cancel_reason_release(op->cancel_reason);
     arch_san_release(op);
     slab_put(&worker_of(thread)->objects, op);
 }
@@ -172,7 +172,7 @@ struct member *pool_cancels_(struct thread *thread, struct cb *c)
 {
     struct pool *pool = c->member.fibre->pool;
     arch_san_acquire(&pool->gone);
-    return cancel_strand(thread, c, pool_above(pool)->note, false);
+    return cancel_strand(thread, c, pool_above(pool)->cancel_reason, false);
 }
 
 /* ---- fibres that all share ------------------------------------------------------------------------------- */

@@ -22,11 +22,11 @@ struct opened_pool {
     bool closing; /* somebody closes it */
     bool gone;    /* its threads are */
     bool closed;
-    struct note *note;         /* by whom; set before the pool is closing */
-    struct wait_node *closer;  /* who closes it waits for its threads */
-    struct wait_node *waiters; /* others who wait until that one has */
-    struct pool *home;         /* the closer's */
-    struct post post;          /* of the last thread, to the closer */
+    struct cancel_reason *cancel_reason; /* by whom; set before the pool is closing */
+    struct wait_node *closer;            /* who closes it waits for its threads */
+    struct wait_node *waiters;           /* others who wait until that one has */
+    struct pool *home;                   /* the closer's */
+    struct post post;                    /* of the last thread, to the closer */
 };
 _Static_assert(sizeof(struct opened_pool) <= OBJECT_SIZE && offsetof(struct opened_pool, lock) == OBJECT_LOCK,
                "it lies in the slab of objects");

@@ -5,12 +5,12 @@
 #include "scope.h"
 
 #include "cancel.h"
+#include "cancel_reason.h"
 #include "carry.h"
 #include "end.h"
 #include "handle.h"
 #include "log.h"
 #include "misuse.h"
-#include "note.h"
 #include "pool.h"
 #include "throw.h"
 
@@ -126,19 +126,19 @@ void strand_scope_cancel(strand_scope handle, const char *why)
     if (!owned && !handle_is_open(handle))
         strangers(thread, scope, "strand_scope_cancel",
                   "only the owner may cancel a scope that is not open: open it by STRAND_SCOPE_OPEN");
-    struct note *note = note_new(thread, me, why);
+    struct cancel_reason *reason = cancel_reason_new(thread, me, why);
     struct batch batch;
     batch_init(&batch);
     scope_lock_children(thread, scope);
     scope->cancelled = true;
     scope->owned |= owned;
-    if (!scope->note && !scope->closed)
-        scope->note = note_keep(note);
+    if (!scope->cancel_reason && !scope->closed)
+        scope->cancel_reason = cancel_reason_keep(reason);
     for (struct link *link = scope->children.next; link != &scope->children; link = link->next)
-        batch_add(&batch, cancel_strand(thread, CONTAINER(link, struct cb, sibling), note, owned));
+        batch_add(&batch, cancel_strand(thread, CONTAINER(link, struct cb, sibling), reason, owned));
     scope_unlock_children(thread, scope);
     batch_deliver(thread, &batch);
-    note_release(note);
+    cancel_reason_release(reason);
     if (handle_is_open(handle))
         unref_scope(thread, scope);
 }

@@ -5,10 +5,10 @@
 #include "scope.h"
 
 #include "cancel.h"
+#include "cancel_reason.h"
 #include "end.h"
 #include "interrupt.h"
 #include "log.h"
-#include "note.h"
 #include "pool.h"
 
 #include <stdio.h>
@@ -28,15 +28,15 @@ static void cancel_others(struct thread *thread, struct scope *scope, struct cb 
     for (struct link *link = scope->children.next; link != &scope->children; link = link->next) {
         struct cb *child = CONTAINER(link, struct cb, sibling);
         if (child != but)
-            batch_add(batch, cancel_strand(thread, child, scope->note, false));
+            batch_add(batch, cancel_strand(thread, child, scope->cancel_reason, false));
     }
 }
 
 static void cancel_by_policy(struct thread *thread, struct scope *scope, struct cb *child, const char *why,
                              struct batch *batch)
 {
-    if (!scope->note)
-        scope->note = note_new(thread, child, why);
+    if (!scope->cancel_reason)
+        scope->cancel_reason = cancel_reason_new(thread, child, why);
     scope->cancelled = scope->by_policy = true; /* those spawned later too */
     cancel_others(thread, scope, child, batch);
 }
@@ -115,7 +115,7 @@ void scope_receive(struct thread *thread, struct scope *scope, struct cb *child,
     if (over)
         note_end(thread, scope, child, failed, batch);
     if (scope->cancelled) /* as one that is spawned into it */
-        batch_add(batch, cancel_strand(thread, child, scope->note, scope->owned));
+        batch_add(batch, cancel_strand(thread, child, scope->cancel_reason, scope->owned));
     if (!over) /* else its pool may be gone */
         batch_add(batch, pool_cancels(thread, scope, child));
     scope_unlock(thread, scope);

@@ -136,7 +136,7 @@ static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *
         atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed); /* before others lock it: is_topmost */
         scope_anchor(scope, c);
         if (scope->cancelled)
-            cancel_strand(thread, c, scope->note, scope->owned); /* born cancelled */
+            cancel_strand(thread, c, scope->cancel_reason, scope->owned); /* born cancelled */
     }
     scope_unlock(thread, scope);
     return open ? 0 : -ECANCELED;
@@ -156,7 +156,7 @@ static int anchor(struct thread *thread, struct scope *scope, struct cb *c)
         atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed);
     scope_anchor(scope, c);
     if (scope->cancelled)
-        cancel_strand(thread, c, scope->note, scope->owned);
+        cancel_strand(thread, c, scope->cancel_reason, scope->owned);
     return 0;
 }
 

@@ -4,11 +4,11 @@
 #include "prio.h"
 
 #include "../strand/cancel.h"
+#include "../strand/cancel_reason.h"
 #include "../strand/escape.h"
 #include "../strand/exception.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
-#include "../strand/note.h"
 #include "../strand/print.h"
 #include "../strand/scope.h"
 #include "../strand/sized.h"
@@ -199,8 +199,8 @@ void prio_give(struct thread *thread, struct prio *sem, const char *function)
 /* What a waiter needs: obtained before the lock is taken again. */
 struct means {
     struct ticket *ticket;
-    struct note *note; /* of a pruning, if the queue is full */
-    bool noted;
+    struct cancel_reason *reason; /* of a pruning, if the queue is full */
+    bool reason_made;
 };
 
 static inline bool is_full(const struct prio *sem)
@@ -209,18 +209,18 @@ static inline bool is_full(const struct prio *sem)
 }
 
 /* Under the lock. Returns 0: the queue has room; -ENOBUFS: it has none; -EINTR: the newcomer was the worst, and is
- * pruned; -EAGAIN: a note is needed first. */
+ * pruned; -EAGAIN: a reason is needed first. */
 static int make_room(struct thread *thread, struct prio *sem, struct cb *me, const void *key, struct means *means,
                      struct batch *batch)
 {
     while (is_full(sem)) {
         if (sem->on_full == STRAND_PRIO_FULL_REFUSE)
             return -ENOBUFS;
-        if (!means->noted)
+        if (!means->reason_made)
             return -EAGAIN;
-        if (!means->note)
+        if (!means->reason)
             return -ENOMEM;
-        switch (prio_prune_one(thread, sem, means->note, true, key, batch)) {
+        switch (prio_prune_one(thread, sem, means->reason, true, key, batch)) {
         case PRUNED_NOBODY:
             return -ENOBUFS;
         case PRUNED_WHO_COMES:
@@ -232,12 +232,12 @@ static int make_room(struct thread *thread, struct prio *sem, struct cb *me, con
     return 0;
 }
 
-static void make_note(struct thread *thread, struct cb *me, struct prio *sem, struct means *means)
+static void make_reason(struct thread *thread, struct cb *me, struct prio *sem, struct means *means)
 {
     char why[129];
     snprintf(why, sizeof why, "the queue of %s is full", sem->name);
-    means->note = prio_note(thread, me, why);
-    means->noted = true;
+    means->reason = prio_reason(thread, me, why);
+    means->reason_made = true;
 }
 
 /* Under the lock, which it releases: wait in the queue for a permit. Returns 0; -EINTR; -EAGAIN: it was interrupted,
@@ -289,14 +289,14 @@ static inline int take_or_wait(struct thread **thread, struct cb *me, struct pri
     prio_unlock(*thread, sem);
     batch_deliver(*thread, &batch);
     if (error == -EAGAIN)
-        make_note(*thread, me, sem, means);
+        make_reason(*thread, me, sem, means);
     if (error != -EINTR)
         return error;
     interrupt_put_off_coming(me);
     if (own_of(me)->floor > 0)
         return -ENOBUFS; /* as in a shield [I2] */
     /* The caller is not armed: there is no wait to claim. */
-    (void)cancel_strand(*thread, me, means->note, false);
+    (void)cancel_strand(*thread, me, means->reason, false);
     return -EINTR;
 }
 
@@ -321,7 +321,7 @@ int prio_take(struct thread **thread, struct cb *me, struct prio *sem, const voi
         ;
     if (means.ticket)
         ticket_put(*thread, means.ticket);
-    note_release(means.note);
+    cancel_reason_release(means.reason);
     return error;
 }
 
@@ -443,7 +443,7 @@ static enum answer permit_stand(struct thread *thread, struct cb *me, strand_cas
         must_not_escape(thread, c->value, "the key", "strand_select");
         means.ticket = ticket_get(thread);
         if (sem->max_waiters && sem->on_full == STRAND_PRIO_FULL_PRUNE)
-            make_note(thread, me, sem, &means);
+            make_reason(thread, me, sem, &means);
     }
     prio_lock(thread, sem);
     enum answer answer = SOURCE_NOT;
@@ -457,7 +457,7 @@ static enum answer permit_stand(struct thread *thread, struct cb *me, strand_cas
     batch_deliver(thread, &batch);
     if (means.ticket)
         ticket_put(thread, means.ticket);
-    note_release(means.note);
+    cancel_reason_release(means.reason);
     return answer;
 }
 

@@ -116,9 +116,9 @@ bool queue_is_before(struct prio *sem, const void *key, struct ticket *ticket);
  * `comes`). Returns what was done; fibres to be made runnable go to the batch. */
 enum pruned { PRUNED_NOBODY, PRUNED_ONE, PRUNED_GONE, PRUNED_WHO_COMES };
 struct batch;
-enum pruned prio_prune_one(struct thread *thread, struct prio *sem, struct note *note, bool comes, const void *key,
-                           struct batch *batch);
-struct note *prio_note(struct thread *thread, struct cb *me, const char *why);
+enum pruned prio_prune_one(struct thread *thread, struct prio *sem, struct cancel_reason *reason, bool comes,
+                           const void *key, struct batch *batch);
+struct cancel_reason *prio_reason(struct thread *thread, struct cb *me, const char *why);
 /* Under the lock: remove tickets of strands whose wait is over, but which have not run yet, so that they take up no
  * room. O(waiters). */
 void prio_forget_gone(struct prio *sem);

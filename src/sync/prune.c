@@ -5,20 +5,20 @@
 #include "prio.h"
 
 #include "../strand/cancel.h"
+#include "../strand/cancel_reason.h"
 #include "../strand/exception.h"
-#include "../strand/note.h"
 #include "../strand/scope.h"
 #include "../strand/wait.h"
 
 #include <stdlib.h>
 
 /* Returns NULL if there is no memory. Nothing is pruned then, because a pruning would look like any other cancel. */
-struct note *prio_note(struct thread *thread, struct cb *me, const char *why)
+struct cancel_reason *prio_reason(struct thread *thread, struct cb *me, const char *why)
 {
-    struct note *note = note_new(thread, me, why);
-    if (note)
-        note->pruned = true;
-    return note;
+    struct cancel_reason *reason = cancel_reason_new(thread, me, why);
+    if (reason)
+        reason->pruned = true;
+    return reason;
 }
 
 /* Whether the wait is neither claimed nor interrupted. */
@@ -56,42 +56,42 @@ static bool is_gone(struct ticket *ticket)
     return !still_waits(ticket, state) || (atomic_load_explicit(&c->word, memory_order_relaxed) & WORD_CANCELLED);
 }
 
-static enum pruned prune(struct thread *thread, struct prio *sem, struct ticket *ticket, struct note *note,
+static enum pruned prune(struct thread *thread, struct prio *sem, struct ticket *ticket, struct cancel_reason *reason,
                          struct batch *batch)
 {
     bool gone = is_gone(ticket);
     queue_remove(sem, ticket);
     if (gone)
         return PRUNED_GONE;
-    batch_add(batch, cancel_strand(thread, ticket->node->waiter, note, false));
+    batch_add(batch, cancel_strand(thread, ticket->node->waiter, reason, false));
     return PRUNED_ONE;
 }
 
-enum pruned prio_prune_one(struct thread *thread, struct prio *sem, struct note *note, bool comes, const void *key,
-                           struct batch *batch)
+enum pruned prio_prune_one(struct thread *thread, struct prio *sem, struct cancel_reason *reason, bool comes,
+                           const void *key, struct batch *batch)
 {
     struct ticket *worst = queue_worst(sem, may_go, thread);
     if (!worst)
         return PRUNED_NOBODY;
     if (comes && !is_gone(worst) && !queue_is_before(sem, key, worst))
         return PRUNED_WHO_COMES;
-    return prune(thread, sem, worst, note, batch);
+    return prune(thread, sem, worst, reason, batch);
 }
 
 /* Under the lock. `rated` is not NULL with `priority`: then each waiter is asked about once. */
-static size_t prune_all(struct thread *thread, struct prio *sem, size_t keep, struct rated *rated, struct note *note,
-                        struct batch *batch)
+static size_t prune_all(struct thread *thread, struct prio *sem, size_t keep, struct rated *rated,
+                        struct cancel_reason *reason, struct batch *batch)
 {
     size_t count = 0;
     prio_forget_gone(sem);
     if (rated) {
         size_t all = queue_rate(sem, may_go, thread, rated);
         for (size_t i = 0; i < all && sem->waiting > keep; i++)
-            count += prune(thread, sem, rated[i].ticket, note, batch) == PRUNED_ONE;
+            count += prune(thread, sem, rated[i].ticket, reason, batch) == PRUNED_ONE;
         return count;
     }
     for (enum pruned pruned = PRUNED_GONE; pruned != PRUNED_NOBODY && sem->waiting > keep;) {
-        pruned = prio_prune_one(thread, sem, note, false, NULL, batch);
+        pruned = prio_prune_one(thread, sem, reason, false, NULL, batch);
         count += pruned == PRUNED_ONE;
     }
     return count;
@@ -118,18 +118,18 @@ size_t strand_prio_prune(strand_prio_semaphore *handle, size_t keep, const char 
 {
     struct thread *thread = must_be_strand("strand_prio_prune");
     struct prio *sem = prio_of(thread, handle, "strand_prio_prune");
-    struct note *note = prio_note(thread, current_of(thread), why);
+    struct cancel_reason *reason = prio_reason(thread, current_of(thread), why);
     struct batch batch;
     struct rated *rated = NULL;
     size_t count = 0;
     batch_init(&batch);
-    if (note && lock_to_prune(thread, sem, &rated)) {
+    if (reason && lock_to_prune(thread, sem, &rated)) {
         if (sem->waiting > keep)
-            count = prune_all(thread, sem, keep, rated, note, &batch);
+            count = prune_all(thread, sem, keep, rated, reason, &batch);
         prio_unlock(thread, sem);
     }
     batch_deliver(thread, &batch);
     free(rated);
-    note_release(note);
+    cancel_reason_release(reason);
     return count;
 }
