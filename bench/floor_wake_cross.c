@@ -17,7 +17,7 @@ static void *be_woken(void *arg)
     for (uint32_t i = 0; i < WAKES; i++) {
         while (atomic_load(&word) == i)
             syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, i, NULL, NULL, 0);
-        wakes_note(&wakes, atomic_load(&began));
+        wakes_record(&wakes, atomic_load(&began));
     }
     return arg;
 }

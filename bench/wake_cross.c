@@ -23,7 +23,7 @@ static void *be_woken(void *arg)
     struct question *question = arg;
     int64_t since;
     while (STRAND_RECEIVE(question->chan, &since) == 0)
-        wakes_note(&question->wakes, since);
+        wakes_record(&question->wakes, since);
     return NULL;
 }
 

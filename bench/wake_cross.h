@@ -17,7 +17,7 @@ struct wakes {
 };
 
 /* The one who is woken, with the time at which the other one began. */
-BENCH_API void wakes_note(struct wakes *wakes, int64_t since)
+BENCH_API void wakes_record(struct wakes *wakes, int64_t since)
 {
     int done = atomic_load_explicit(&wakes->done, memory_order_relaxed);
     wakes->ns[done] = (double)(bench_now() - since);

@@ -53,7 +53,7 @@ static void raise_to(_Atomic uint64_t *most, uint64_t value)
         continue;
 }
 
-void census_note(struct thread *thread, struct member *member, size_t used, enum census_what what)
+void census_record(struct thread *thread, struct member *member, size_t used, enum census_what what)
 {
     struct cb *c = cb_of(member);
     struct spawned *entry = entry_of(debug_run_of(runtime_of(thread))->census, c->site ? (uintptr_t)c->site : ROOT);

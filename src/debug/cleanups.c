@@ -47,7 +47,7 @@ static struct thread *inspect_strand(struct watchdog *w, struct cb *c, struct la
 {
     struct view view = {.thread = &w->worker.thread, .loose = true, .scratch = w->scratch, .out = &w->out};
     late_name(late, c);
-    late_note_pool(late, c->member.fibre->pool);
+    late_record_pool(late, c->member.fibre->pool);
     return late_inspect_other(late, &view, c);
 }
 
@@ -115,7 +115,7 @@ static struct unwinding *take_late(struct watchdog *w, struct unwindings *unwind
 }
 
 /* Returns whether there was one more that is late. It is recorded, unless there is no room for it. */
-static bool note_late(struct watchdog *w, struct cleanup *cleanup)
+static bool record_late(struct watchdog *w, struct cleanup *cleanup)
 {
     struct unwindings *unwindings = lock(w);
     struct unwinding *unwinding = take_late(w, unwindings);
@@ -153,7 +153,7 @@ void cleanups_check(struct watchdog *w)
     struct cleanup *cleanup;
     do
         cleanup = free_cleanup(w);
-    while (note_late(w, cleanup));
+    while (record_late(w, cleanup));
     for (int i = 0; i < CLEANUPS_MOST; i++)
         if (w->cleanups[i].used)
             check_noted(w, &w->cleanups[i]);

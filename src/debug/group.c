@@ -90,7 +90,8 @@ static struct group *find(struct groups *groups)
     return key;
 }
 
-static void note(struct group *group, const struct view *view, struct cb *c, uint64_t id, const struct frame_span *span)
+static void record(struct group *group, const struct view *view, struct cb *c, uint64_t id,
+                   const struct frame_span *span)
 {
     const char *name = cb_name(c);
     if (!group->count++) {
@@ -132,7 +133,7 @@ void groups_add(struct groups *groups, const struct view *view, struct cb *c, ui
     key->frames = over ? 0 : (uint32_t)inspect_frames(view, c, &span, key->ips, FRAMES_MOST);
     struct group *group = find(groups);
     if (group)
-        note(group, view, c, id, &span);
+        record(group, view, c, id, &span);
     else
         groups->others++;
 }

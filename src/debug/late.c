@@ -13,7 +13,7 @@
 
 /* ---- the strand --------------------------------------------------------------------------------------------- */
 
-void late_note_pool(struct late *late, const struct pool *pool)
+void late_record_pool(struct late *late, const struct pool *pool)
 {
     late->said.pool = pool_handle(pool);
     late->pool_is_first = pool_is_first(pool);

@@ -19,7 +19,7 @@ struct late {
 };
 
 /* Record the pool. */
-void late_note_pool(struct late *late, const struct pool *pool);
+void late_record_pool(struct late *late, const struct pool *pool);
 /* Record the strand's own properties in a zeroed report. The strand does not end meanwhile. */
 void late_name(struct late *late, struct cb *c);
 /* Likewise, for the strand that a thread runs, which may resume and end meanwhile: then the result is garbage. The

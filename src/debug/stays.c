@@ -118,7 +118,7 @@ static bool inspect_one(struct watchdog *w, struct thread *thread, const struct 
     if (cpu >= 0 && stay->cpu >= 0)
         late->said.cpu_ns = cpu - stay->cpu;
     watchdog_read_begin(w);
-    late_note_pool(late, thread->pool);
+    late_record_pool(late, thread->pool);
     bool there = is_there_still(thread, stay) && late_inspect_fibre(late, stay->fibre);
     if (there)
         late_inspect_runner(late, w->scratch, thread, WATCHDOG_ANSWER_NS);

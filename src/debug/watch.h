@@ -28,7 +28,7 @@ extern const struct reports debug_reports;
 /* Record how much the strands of a run use of their stacks (options.census). Returns 0 or -ENOMEM. */
 int census_open(struct runtime *runtime);
 /* sched_ops.census */
-void census_note(struct thread *thread, struct member *member, size_t used, enum census_what what);
+void census_record(struct thread *thread, struct member *member, size_t used, enum census_what what);
 /* Print the figures, and discard them. */
 void census_close(struct runtime *runtime);
 

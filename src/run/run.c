@@ -92,7 +92,7 @@ static const struct sched_ops ops = {
              [TIMER_DEADLINE] = deadline_comes,
              [TIMER_TRIM] = trim_is_due,
              [TIMER_SHUTDOWN] = shutdown_comes},
-    .census = census_note,
+    .census = census_record,
     .moved = watchdog_moved,
     .quiet = quiescence_comes,
 };

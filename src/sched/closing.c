@@ -46,7 +46,7 @@ void pool_close_look(struct thread *thread, struct pool *pool)
         pool_stop(thread, pool);
 }
 
-void pool_note_end_(struct thread *thread)
+void pool_record_end_(struct thread *thread)
 {
     if (thread->concurrent && !arch_membarrier_works)
         atomic_thread_fence(memory_order_seq_cst); /* [L4] */

@@ -36,7 +36,7 @@ void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(str
 uint64_t pool_live(struct pool *pool);
 /* Stops a closing pool that has no strand left. Called where that may be so without the end of a strand. */
 void pool_close_look(struct thread *thread, struct pool *pool);
-void pool_note_end_(struct thread *thread);
+void pool_record_end_(struct thread *thread);
 /* Counts in a strand that is about to be spawned onto a pool that is not the thread's. False: the pool is closing. If
  * the strand is not spawned after all: pool_turn_back. */
 bool pool_arrive(struct thread *thread, struct pool *pool);
@@ -70,10 +70,10 @@ OWN_INLINE enum thread_life thread_life(const struct thread *thread)
 }
 
 /* A strand of the thread's pool has ended, and was counted. */
-OWN_INLINE void pool_note_end(struct thread *thread)
+OWN_INLINE void pool_record_end(struct thread *thread)
 {
     if (UNLIKELY(thread->odd.always))
-        pool_note_end_(thread);
+        pool_record_end_(thread);
 }
 
 /* All threads' records of a sub-process, whatever their lives, those included that are made meanwhile or not. */

@@ -14,8 +14,8 @@ struct shared_fibre;
 struct subprocess;
 struct thread;
 
-/* What is noted of the bytes of a stack: that it suspends with so many; that it has used so many; that it ends, and has
- * used so many since it was noted last. */
+/* What is recorded of the bytes of a stack: that it suspends with so many; that it has used so many; that it ends, and
+ * has used so many since it was recorded last. */
 enum census_what { CENSUS_SUSPENDS, CENSUS_USED, CENSUS_ENDS };
 
 struct sched_ops {

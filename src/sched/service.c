@@ -7,8 +7,8 @@
 #include "runq.h"
 #include "scheduler.h"
 
-/* A sum fades by a sixty-fourth at each note. However long that was ago, it counts as two milliseconds at most. */
-enum { FADES = 64, NOTE_MS = 2, WHOLE = 256, HELD_MS = 100, HELD_TIMES = 4 };
+/* A sum fades by a sixty-fourth at each record. However long that was ago, it counts as two milliseconds at most. */
+enum { FADES = 64, RECORD_MS = 2, WHOLE = 256, HELD_MS = 100, HELD_TIMES = 4 };
 /* A wait that is longer by less than an eighth, or less than a two-hundredth of a millisecond, is left as it is. */
 enum { UNEVEN = 8, WORTH = 200 };
 
@@ -32,14 +32,14 @@ static void add(uint64_t *sum, uint64_t part)
     set(sum, *sum - *sum / FADES + part);
 }
 
-/* What has happened since the last note. */
+/* What has happened since the last record. */
 struct part {
     uint64_t time, turns;
 };
 
 static struct part part_of(uint64_t time, uint32_t turns, uint64_t ms)
 {
-    uint64_t most = NOTE_MS * ms;
+    uint64_t most = RECORD_MS * ms;
     struct part part = {.time = time, .turns = (uint64_t)turns * WHOLE};
     if (time > most)
         part = (struct part){.time = most, .turns = (uint64_t)((double)part.turns * (double)most / (double)time)};
@@ -51,31 +51,31 @@ static uint32_t served_by(const struct runq *queue)
     return atomic_load_explicit(&queue->served, memory_order_relaxed);
 }
 
-static void begin_note(struct service *service, const struct runq *queue, uint64_t now)
+static void begin_record(struct service *service, const struct runq *queue, uint64_t now)
 {
     plain_store(&service->served, served_by(queue), memory_order_relaxed);
-    set(&service->noted, now);
+    set(&service->recorded, now);
 }
 
 void service_begin(struct thread *thread, uint64_t now)
 {
-    begin_note(&thread->service, queue_of(thread), now);
+    begin_record(&thread->service, queue_of(thread), now);
 }
 
 /* Where nobody waits, there is nothing to be measured. */
-void service_note(struct thread *thread, uint64_t now, uint64_t ms)
+void service_record(struct thread *thread, uint64_t now, uint64_t ms)
 {
     struct service *service = &thread->service;
     const struct runq *queue = queue_of(thread);
     uint32_t turns = served_by(queue) - service->served;
-    uint64_t time = now - service->noted, faded = service->slowest - service->slowest / FADES;
+    uint64_t time = now - service->recorded, faded = service->slowest - service->slowest / FADES;
     service->slowest = time > faded ? time : faded;
     if (turns || runq_length(queue)) {
         struct part part = part_of(time, turns, ms);
         add(&service->time, part.time);
         add(&service->turns, part.turns);
     }
-    begin_note(service, queue, now);
+    begin_record(service, queue, now);
 }
 
 static bool is_busy(struct thread *thread)
@@ -99,7 +99,7 @@ struct round service_round(const struct thread *by, struct thread *thread, uint6
 {
     const struct service *service = &thread->service;
     const struct runq *queue = queue_of(thread);
-    uint64_t late = since(get(&service->noted), now);
+    uint64_t late = since(get(&service->recorded), now);
     uint32_t turns = served_by(queue) - plain_load(&service->served, memory_order_relaxed);
     struct round round = {.length = runq_length(queue), .held = late > patience_of(by, ms)};
     round.held = round.held && is_busy(thread);

@@ -7,11 +7,11 @@
  * is the time between two that it serves out of its queue, while somebody waits there. By how many wait, that is how
  * long each of them does; and both are known without any work at a switch.
  *
- * PARTIES   the thread, which notes its own service at its looks; readers: threads that even out, and strands that ask
- *           for the pool's figures.
+ * PARTIES   the thread, which records its own service at its looks; readers: threads that even out, and strands that
+ *           ask for the pool's figures.
  * STATE     thread.service: sums over the last hundred milliseconds or so, older ones fading; only the thread writes
- *           them. A reader adds what has happened since the thread's last note.
- * PROTOCOL  none: a reader may see the sums of two notes mixed. It is a measure: a thread that acts on it may gain
+ *           them. A reader adds what has happened since the thread's last record.
+ * PROTOCOL  none: a reader may see the sums of two records mixed. It is a measure: a thread that acts on it may gain
  *           nothing, but does no harm.
  * EVENING   a busy thread that has the role of the seeker for one look, a millisecond after it evened out last at the
  *           earliest: of some others it takes the one whose strands wait longest. If that is a good deal longer than
@@ -42,11 +42,11 @@ struct pool;
 struct thread;
 
 struct service {         /* a thread's; in ticks */
-    uint64_t noted;      /* when the thread looked around last, or began to be busy */
+    uint64_t recorded;   /* when the thread looked around last, or began to be busy */
     uint32_t served;     /* runq.served then */
     uint64_t time;       /* in which somebody waited */
     uint64_t turns;      /* and so many were served meanwhile, in parts of one */
-    uint64_t slowest;    /* the longest time between two notes, which fades as well */
+    uint64_t slowest;    /* the longest time between two records, which fades as well */
     uint64_t evened_out; /* when it last compared itself with others */
 };
 
@@ -68,7 +68,7 @@ OWN_INLINE uint64_t round_wait(const struct round *round)
 /* The thread begins to be busy. */
 void service_begin(struct thread *thread, uint64_t now);
 /* It looks around. ms: the ticks of a millisecond. */
-void service_note(struct thread *thread, uint64_t now, uint64_t ms);
+void service_record(struct thread *thread, uint64_t now, uint64_t ms);
 /* Of any thread, as it is now. by: the caller's, which knows how long threads are kept from looking around. */
 struct round service_round(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms);
 /* How many of theirs should be mine. */

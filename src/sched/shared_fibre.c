@@ -63,7 +63,7 @@ void shared_fibre_trim_idle(struct thread *thread, struct shared_fibre *shared)
     uintptr_t idle = SHARED_IDLE;
     if (!atomic_compare_exchange_strong_explicit(&shared->mail, &idle, 0, memory_order_acq_rel,
                                                  memory_order_relaxed)) /* [SF8] */
-        return; /* the thread that runs on it next notes it [SF7] */
+        return; /* the thread that runs on it next records it [SF7] */
     shared_give_back(&thread->stacks, &shared->stack);
     let_go(thread, shared);
 }

@@ -18,7 +18,7 @@ struct subprocess {
     void *driver_state;
     uint64_t seed;
     uint32_t generation; /* arch_generation at its making */
-    bool census;         /* strands note how much of their stacks they use */
+    bool census;         /* strands record how much of their stacks they use */
     bool ends_dry;       /* the run acts when all of it is dry: from the launch of its first fibre on */
     bool copies; /* for tests: a strand that leaves a shared fibre is copied out at once, and its frames overwritten */
 

@@ -22,7 +22,7 @@ static COLD void check_canary(struct thread *thread)
 
 /* A stack of one strand shows at its end what that has used; one that is shared has to be looked at whenever its strand
  * leaves it. */
-static COLD void note_stack(struct thread *thread, bool ends)
+static COLD void record_stack(struct thread *thread, bool ends)
 {
     struct fibre *fibre = thread->current;
     const struct stack *stack = fibre->stack;
@@ -68,7 +68,7 @@ COLD void thread_leave_oddly_(struct thread *thread, struct fibre *from)
     thread_must_not_be_left(thread);
     check_canary(thread);
     if (thread->census)
-        note_stack(thread, false);
+        record_stack(thread, false);
     from->started = thread_cxx(thread) != NULL;
     if (from->started)
         from->cxx = *thread->cxx;
@@ -118,10 +118,10 @@ COLD void thread_arrive_san_(struct thread *thread, struct arch_san *here, arch_
 COLD void thread_detach_oddly_(struct thread *thread)
 {
     thread_must_not_be_left(thread);
-    pool_note_end_(thread);
+    pool_record_end_(thread);
     check_canary(thread);
     if (thread->census)
-        note_stack(thread, true);
+        record_stack(thread, true);
     budget_ends(&thread->stacks);
     thread->here = &thread->dead_san;
 }

@@ -87,7 +87,8 @@ OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_
     struct arch_transfer transfer = arch_context_jump(context, thread);
     thread = transfer.data;
     if (UNLIKELY(arch_tool)) {
-        /* On the stack of one that has ended another one begins, on whatever thread: it has a note of its own. */
+        /* On the stack of one that has ended another one begins, on whatever thread: it has a state of its own for
+         * sanitizers. */
         thread_arrive_san_(thread, ends ? &thread->current->san : from, transfer.from);
         arch_san_acquire(from); /* the strands that ran on this stack meanwhile */
     }

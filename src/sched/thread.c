@@ -155,9 +155,9 @@ COLD void thread_tick_(struct thread *thread)
     thread->pass.switches = thread->switches;
     thread->pass.at = now;
     thread->picks.fair = true;
-    if (now - thread->service.noted >= ms) {
+    if (now - thread->service.recorded >= ms) {
         thread->now = driver_now(thread->sub);
-        service_note(thread, now, ms);
+        service_record(thread, now, ms);
     }
     pool_look(thread);
 }

@@ -39,10 +39,10 @@ static struct arch_san *san_of(struct played *played)
 }
 
 /* Record a step for the report. Threads that spin together take one line each. */
-static void note_step(struct sim *sim, const struct played *next)
+static void record_step(struct sim *sim, const struct played *next)
 {
-    for (uint32_t i = 1; next->gave_way == GAVE_SPIN && i <= sim->noted && i < LAST_STEPS; i++) {
-        struct step *last = &sim->last[(sim->noted - i) % LAST_STEPS];
+    for (uint32_t i = 1; next->gave_way == GAVE_SPIN && i <= sim->recorded && i < LAST_STEPS; i++) {
+        struct step *last = &sim->last[(sim->recorded - i) % LAST_STEPS];
         if (last->gave_way != GAVE_SPIN)
             break;
         if (last->who == next->index) {
@@ -50,7 +50,7 @@ static void note_step(struct sim *sim, const struct played *next)
             return;
         }
     }
-    struct step *step = &sim->last[sim->noted++ % LAST_STEPS];
+    struct step *step = &sim->last[sim->recorded++ % LAST_STEPS];
     *step = (struct step){.number = sim->steps, .now = sim->now, .who = next->index, .gave_way = next->gave_way};
     step->where = next->where;
     if (next->thread && next->thread->current)
@@ -60,7 +60,7 @@ static void note_step(struct sim *sim, const struct played *next)
 static void begin_step(struct sim *sim, struct played *next)
 {
     sim->steps++;
-    note_step(sim, next);
+    record_step(sim, next);
     bool is_short = sim->atomic_steps || next->gave_way == GAVE_OPERATION;
     int64_t least = is_short ? SHORT_STEP_NS : STEP_NS;
     sim->now += least << rng_below(&sim->order.rng, STEP_SHIFTS);

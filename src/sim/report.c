@@ -78,9 +78,9 @@ static void say_step(const struct sim *sim, const struct step *step)
 
 static void say_last_steps(const struct sim *sim)
 {
-    uint32_t first = sim->noted > LAST_STEPS ? sim->noted - LAST_STEPS : 0;
+    uint32_t first = sim->recorded > LAST_STEPS ? sim->recorded - LAST_STEPS : 0;
     print_text(2, "the last steps:\n");
-    for (uint32_t i = first; i < sim->noted; i++)
+    for (uint32_t i = first; i < sim->recorded; i++)
         say_step(sim, &sim->last[i % LAST_STEPS]);
 }
 

@@ -112,7 +112,7 @@ struct sim {
     struct driver driver;
     struct strand_sim options;
     uint64_t seed, hash, steps;
-    uint32_t noted; /* entries of `last` so far */
+    uint32_t recorded; /* entries of `last` so far */
     bool atomic_steps;
     bool failed; /* a report is being written: no thread yields any more */
     struct order order;

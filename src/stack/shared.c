@@ -123,7 +123,7 @@ static void forget_resident(struct stack_user *user, struct shared_stack *shared
 /* ---- giving memory back ---------------------------------------------------------------------------------- */
 
 /* Before pages that tell how much was used go back. */
-static void note_most(struct shared_stack *shared)
+static void record_peak(struct shared_stack *shared)
 {
     plain_store(&shared->most, shared_most(shared), memory_order_relaxed);
 }
@@ -131,7 +131,7 @@ static void note_most(struct shared_stack *shared)
 void shared_give_back(struct stack_user *user, struct shared_stack *shared)
 {
     char *used = shared->resident ? shared_context(shared, shared->resident) : shared->base;
-    note_most(shared);
+    record_peak(shared);
     (void)stack_discard(shared->stack, used);
     if (!shared->reserve_used)
         arch_discard(shared->reserve, reserve_size(shared));
@@ -149,7 +149,7 @@ void shared_trim(struct stack_user *user, struct shared_stack *shared)
 COLD void shared_wipe_stack_(struct shared_stack *shared, arch_context context)
 {
     arch_vectors_clear();
-    note_most(shared);
+    record_peak(shared);
     char *from = stack_discard(shared->stack, context);
     arch_san_look(from, (size_t)(shared->base - from)); /* a part of it lies below every frame */
     arch_wipe(from, (size_t)(shared->base - from), 0);

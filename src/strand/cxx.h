@@ -4,7 +4,7 @@
  * counts: at the start of an operation, a block, a try block or a throw.
  *
  * STATE     thread->cxx->uncaught, the runtime's own count, is the strand's while it runs: exceptions in flight,
- *           ours included, that no handler has. A try block and a block of ours note it when they are entered.
+ *           ours included, that no handler has. A try block and a block of ours record it when they are entered.
  * INVARIANTS [U1] the strand runs because of an exception if and only if the count is higher than at the entry of
  *           the innermost try block: then every source is put off that lies outside of the blocks that were opened
  *           since. [U2] own.flight has no exception that a handler has, once it was brought up to date; a handler

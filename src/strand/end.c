@@ -222,7 +222,7 @@ void end_refused(struct member *member, int error)
     if (root)
         end_root(thread, c);
     count_out(thread, c);
-    pool_note_end(thread);
+    pool_record_end(thread);
     publish(thread, c, &batch);
     batch_deliver(thread, &batch);
     if (root)

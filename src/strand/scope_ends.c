@@ -64,7 +64,7 @@ static void list_end(struct scope *scope, struct cb *child)
 }
 
 /* Under the lock. */
-static void note_end(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)
+static void record_end(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)
 {
     list_end(scope, child);
     if (failed) {
@@ -90,7 +90,7 @@ static void note_end(struct thread *thread, struct scope *scope, struct cb *chil
 void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch)
 {
     scope_lock(thread, scope);
-    note_end(thread, scope, child, failed, batch);
+    record_end(thread, scope, child, failed, batch);
     scope_unlock(thread, scope);
 }
 
@@ -113,7 +113,7 @@ void scope_receive(struct thread *thread, struct scope *scope, struct cb *child,
     scope_anchor(scope, child);
     scope->expected--;
     if (over)
-        note_end(thread, scope, child, failed, batch);
+        record_end(thread, scope, child, failed, batch);
     if (scope->cancelled) /* as one that is spawned into it */
         batch_add(batch, cancel_strand(thread, child, scope->cancel_reason, scope->owned));
     if (!over) /* else its pool may be gone */

@@ -3,8 +3,8 @@
  * of the try block, which runs after all inner clean-ups of its frame and before all outer ones, and jumps (contract
  * §9).
  *
- * A frame notes which exception was in flight when it was entered: it is left by an exception if and only if another is
- * in flight now. A flag "unwinding" would be wrong, because clean-ups contain try blocks.
+ * A frame records which exception was in flight when it was entered: it is left by an exception if and only if another
+ * is in flight now. A flag "unwinding" would be wrong, because clean-ups contain try blocks.
  */
 #include "carry.h"
 #include "cxx.h"
@@ -106,7 +106,7 @@ ARCH_NOT_INSTRUMENTED void strand_try_leave_(struct strand_try_ *frame)
 }
 
 /* A kind that a header defines as static is another one in each file. */
-static void note_namesake(strand_exception *e, const strand_kind *kind)
+static void record_namesake(strand_exception *e, const strand_kind *kind)
 {
     if (e->kind->name && kind->name && strcmp(e->kind->name, kind->name) == 0)
         atomic_store_explicit(&e->mistaken, true, memory_order_relaxed);
@@ -120,7 +120,7 @@ bool strand_catches_(struct strand_try_ *frame, const strand_kind *kind)
         return false;
     }
     if (!strand_exception_is(frame->caught, kind)) {
-        note_namesake(frame->caught, kind);
+        record_namesake(frame->caught, kind);
         return false;
     }
     frame->state = TRY_TAKEN;

@@ -10,7 +10,7 @@
  *           name and its stack can be read.
  * ORDERING  who rests has entered what it has thrown: the watchdog looks at the list after it has seen that all
  *           rest (docs/protocols/watchdog.md, G2).
- * NOT DONE  a look at all strands now and then: there may be a million of them. A note at each wait: those are
+ * NOT DONE  a look at all strands now and then: there may be a million of them. A record at each wait: those are
  *           many, and throws are few.
  * TESTED BY tests/models/watchdog.pml, tests/spec/watchdog.c.
  */
@@ -26,7 +26,7 @@ struct runtime;
 /* Of the outermost exception that is in flight; in its record. */
 struct unwinding {
     struct link link;        /* in runtime.unwindings */
-    struct unwinding **told; /* the watchdog's note of it, which is emptied when it is over; NULL: none */
+    struct unwinding **told; /* the watchdog's record of it, which is emptied when it is over; NULL: none */
     struct cb *c;            /* NULL: nobody is to be told of this one */
     int64_t since;
 };

@@ -93,7 +93,7 @@ static inline void lock(struct mutex *mutex, void *site, const char *function)
     while (UNLIKELY(!take_free(thread, me, mutex) && !take_slowly(&thread, me, mutex, own_of(me)->floor)))
         if (interrupted_here(me))
             interrupt_throw(thread, me, 0);
-    mutex_note(me, mutex, site); /* [M2] */
+    mutex_record_owner(me, mutex, site); /* [M2] */
 }
 
 void strand_mutex_lock(strand_mutex *mutex)
@@ -110,7 +110,7 @@ int strand_mutex_try_lock(strand_mutex *handle)
     lockset_reserve(thread, me, "a mutex");
     if (!take_free(thread, me, mutex))
         return -EAGAIN;
-    mutex_note(me, mutex, __builtin_return_address(0));
+    mutex_record_owner(me, mutex, __builtin_return_address(0));
     return 0;
 }
 
@@ -118,7 +118,7 @@ void mutex_lock_again(struct thread **thread, struct cb *me, struct mutex *mutex
 {
     while (!take_free(*thread, me, mutex) && !take_slowly(thread, me, mutex, WAIT_FLOOR_MOST))
         continue;
-    mutex_note(me, mutex, site);
+    mutex_record_owner(me, mutex, site);
 }
 
 /* ---- unlocking ------------------------------------------------------------------------------------------- */

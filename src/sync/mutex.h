@@ -29,7 +29,7 @@ static inline bool mutex_is_held_by(struct mutex *mutex, struct cb *me)
 }
 
 /* Record that the caller now holds the mutex. The caller has reserved room for the record. */
-static inline void mutex_note(struct cb *me, struct mutex *mutex, void *site)
+static inline void mutex_record_owner(struct cb *me, struct mutex *mutex, void *site)
 {
     plain_store(&mutex->site, site, memory_order_relaxed);
     lockset_add(me, mutex, LOCK_MUTEX, site);

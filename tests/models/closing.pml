@@ -1,7 +1,7 @@
 /*
  * A pool that is closed while others spawn onto it and wake its strands, and whose record serves the next pool then.
  *
- * MODELS    src/sched/closing.c: pool_close_begin, pool_close_look, pool_live, pool_note_end_, pool_arrive,
+ * MODELS    src/sched/closing.c: pool_close_begin, pool_close_look, pool_live, pool_record_end_, pool_arrive,
  *           pool_turn_back
  *           src/sched/pool.c: pool_close
  *           src/sched/records.c: pool_record_unref, pool_take_record

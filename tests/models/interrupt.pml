@@ -4,14 +4,14 @@
  * MODELS    src/strand/interrupt.c: interrupt_raise, block_raise, interrupt_lower, highest
  *           src/strand/interrupt.h: block_leave
  *           src/strand/cancel.c: cancel_strand
- *           src/strand/scope_ends.c: note_end, scope_forget
+ *           src/strand/scope_ends.c: record_end, scope_forget
  *           Of scope_ends.c what they do to the flag of a scope with a failed child. Label [I1].
  * ABSTRACTS the blocks to three sources, numbered from the outermost: 0 the strand's own cancel, 1 a scope whose child
  *           fails, 2 a deadline inside of it. Each has its flag; `due` is one more than the number of the highest that
  *           holds. Compare-and-swap loops are the loads and swaps that they are made of. Sequentially consistent: the
  *           flags and `due` are changed by locked instructions.
- * CHECKED   when everybody is done, `due` says what the flags say: no interruption is lost, none is left over. Who waits
- *           for nothing but its own cancel goes on; all loops end.
+ * CHECKED   when everybody is done, `due` says what the flags say: no interruption is lost, none is left over. Who
+ *           waits for nothing but its own cancel goes on; all loops end.
  * MACROS    NOAGAIN       the strand does not look at the flags again after it has lowered `due`: a raiser that found
  *                         it high enough has not touched it, so the swap succeeds although the flag came after the look
  *           RAISEFIRST    a raiser raises before it sets its flag

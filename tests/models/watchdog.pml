@@ -2,14 +2,14 @@
  * The watchdog's sleep: who moves is seen, and who unwinds for long is reported, though it sleeps while all rest.
  *
  * MODELS    src/debug/watchdog.c: watch, rests, sleep_while_all_rest, sleep_until, wake, watchdog_moved, watchdog_close
- *           src/debug/cleanups.c: cleanups_due, note_late, inspect_one
+ *           src/debug/cleanups.c: cleanups_due, record_late, inspect_one
  *           src/sched/hold.c: pool_move, pool_rest
  *           src/strand/unwinding.c: unwinding_begins_, unwinding_ends_
  *           Labels [WD1], [WD2].
- * ABSTRACTS times to any: whoever holds its thread does so until it was seen; whoever unwinds, until it was told of, or not
- *           so long. A strand that unwinds goes on on the thread where it began. All is seq_cst in the code.
- * PARTIES   two threads, which move twice and rest in between; one of them or both hold a strand, or leave one behind that
- *           unwinds; the watchdog.
+ * ABSTRACTS times to any: whoever holds its thread does so until it was seen; whoever unwinds, until it was told of, or
+ *           not so long. A strand that unwinds goes on on the thread where it began. All is seq_cst in the code.
+ * PARTIES   two threads, which move twice and rest in between; one of them or both hold a strand, or leave one behind
+ *           that unwinds; the watchdog.
  * CHECKED   all come to their end, the watchdog too. Nobody who is told of has ended.
  * MACROS    BLIND        it does not look once more, when it has said that it is drowsy, whether all rest
  *           EARLY        a thread looks whether the watchdog is drowsy before it shows that it moves

@@ -66,7 +66,7 @@ struct history {
 
 STRAND_MESSAGE(step, { int sender, n; });
 
-static void note_step(void *state, strand_message *message)
+static void record_step(void *state, strand_message *message)
 {
     struct history *me = state;
     const step *s = STRAND_IS(message, step);
@@ -81,7 +81,7 @@ static void note_step(void *state, strand_message *message)
 }
 
 static const strand_actor_class historian = {
-    .size = sizeof historian, .name = "historian", .state_size = sizeof(struct history), .receive = note_step};
+    .size = sizeof historian, .name = "historian", .state_size = sizeof(struct history), .receive = record_step};
 
 struct sender {
     strand_actor to;

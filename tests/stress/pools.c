@@ -39,7 +39,7 @@ static struct {
     _Atomic long woken, interrupted;
 } brief;
 
-static void note_end(bool *woken)
+static void record_end(bool *woken)
 {
     if (*woken)
         brief.woken++;
@@ -50,7 +50,7 @@ static void note_end(bool *woken)
 /* Half of them take a close for nothing, and end by their own time: the last of the pool while somebody wakes it. */
 static void *reside(void *arg)
 {
-    bool woken __attribute__((cleanup(note_end))) = false;
+    bool woken __attribute__((cleanup(record_end))) = false;
     uintptr_t i = (uintptr_t)arg;
     if (i % 2) {
         strand_event_wait(&brief.events[i]);
