@@ -512,6 +512,8 @@ example-sources := $(wildcard examples/*.c examples/*/*.c)
 # Those that need no more than the library and the server's parser; turtle and ledger are made by their own targets.
 examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline $(OUT)/examples/crowd \
 	$(OUT)/examples/bank $(OUT)/examples/chat
+# example-objects FOLDER: the objects of this example, and those that the examples share
+example-objects = $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard $(if $(1),examples/$(1)/*.c) examples/common/*.c))
 fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/*.c))
 # What the server reads of a request, without its sockets.
 request-fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/httpd/*.c)) \
@@ -582,19 +584,19 @@ $(OUT)/tree: $(fuzzer) $(library)
 	$(call link,$(CC),-fsanitize=fuzzer)
 $(OUT)/requests: $(request-fuzzer) $(library)
 	$(call link,$(CC),-fsanitize=fuzzer -lhttp_parser)
-$(OUT)/examples/httpd: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/httpd/*.c)) $(library)
+$(OUT)/examples/httpd: $(call example-objects,httpd) $(library)
 	$(call link,$(CC),-lhttp_parser)
-$(OUT)/examples/pipeline: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/pipeline/*.c)) $(library)
+$(OUT)/examples/pipeline: $(call example-objects,pipeline) $(library)
 	$(call link,$(CC))
-$(OUT)/examples/crowd: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/crowd/*.c)) $(library)
+$(OUT)/examples/crowd: $(call example-objects,crowd) $(library)
 	$(call link,$(CC),-lm)
-$(OUT)/examples/bank: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/bank/*.c)) $(library)
+$(OUT)/examples/bank: $(call example-objects,bank) $(library)
 	$(call link,$(CC))
-$(OUT)/examples/chat: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/chat/*.c)) $(library)
+$(OUT)/examples/chat: $(call example-objects,chat) $(library)
 	$(call link,$(CC))
-$(OUT)/examples/turtle: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/turtle/*.c)) $(library)
+$(OUT)/examples/turtle: $(call example-objects,turtle) $(library)
 	$(call link,$(CC),-lSDL2 -lm)
-$(OUT)/examples/ledger: $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard examples/ledger/*.c)) $(library)
+$(OUT)/examples/ledger: $(call example-objects,ledger) $(library)
 	$(call link,$(CC),-lsqlite3)
 # What a user does to the window, and what watches the program's calls of SDL.
 $(OUT)/turtle/client: $(test-objects)/turtle/client.o
@@ -605,6 +607,7 @@ $(OUT)/turtle/calls.h: $(OUT)/examples/turtle
 $(OUT)/turtle/watch.so: tests/turtle/watch.c $(OUT)/turtle/calls.h
 	$(call say,LINK,$@)
 	$(CC) $(c-flags) -fPIC -shared -DCALLS='"$(abspath $(OUT)/turtle/calls.h)"' $< -o $@
+$(OUT)/examples/crawl: $(call example-objects)
 $(OUT)/examples/demo: $(OUT)/obj/examples/demo.o $(library)
 	$(call link,$(CC),-lhttp_parser)
 $(OUT)/examples/%: $(OUT)/obj/examples/%.o $(library)
@@ -639,7 +642,7 @@ do-bench-variant: $(OUT)/bench/actor_pool
 
 do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
 	$(OUT)/examples/pipeline $(OUT)/examples/crowd $(OUT)/examples/seeds $(OUT)/examples/turtle $(OUT)/examples/ledger \
-	$(OUT)/examples/bank $(OUT)/examples/chat \
+	$(OUT)/examples/bank $(OUT)/examples/chat $(OUT)/examples/crawl \
 	$(OUT)/turtle/client $(OUT)/turtle/watch.so
 	status=0; \
 	$(if $(STEPS),STRAND_TEST_STEPS=1) MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
@@ -657,6 +660,7 @@ do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,do-man) $(unit) $(spe
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-turtle.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-ledger.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-seeds.sh $(OUT) || status=1;) \
+	$(if $(TESTS)$(STACKS)$(STEPS),,tools/check-options.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-gdb.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,$(check-install) || status=1;) \
 	exit $$status

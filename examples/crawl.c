@@ -1,15 +1,16 @@
 /*
  * crawl: count the words of all files below a directory, with a strand for every directory and every file.
  *
- * What it shows: a tree of strands that mirrors a tree of work, without a lock or an atomic. Every node of the tree of
- * files is written by its own strand only, and read after that strand was joined. And what happens when things go
- * wrong: one subtree has a deadline and a disk too slow for it, one strand is cancelled, one throws. The others go on,
- * and at the end each file is accounted for, as counted or cut, and no strand is left alive.
+ * A tree of strands mirrors the tree of files, without a lock or an atomic: only a node's own strand writes the node,
+ * and other strands read it after they have joined that strand. Three things go wrong on purpose: one subtree has a
+ * deadline and a disk that is too slow for it, one strand is cancelled, one throws. The others go on. At the end each
+ * file is either counted or cut, and no strand is alive.
  */
+#include "common/options.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +24,7 @@
 
 static int64_t slow_pause = 60 * STRAND_S;             /* before each file on a slow disk */
 static strand_key slow_disk = STRAND_KEY("slow disk"); /* bound to a pause where files are slow */
-static const int64_t patience = 200 * STRAND_MS;       /* with the late subtree */
+static const int64_t patience = 200 * STRAND_MS;       /* the deadline of the late subtree */
 static const int64_t warm_up = 50 * STRAND_MS;         /* until the strands are a tree worth printing */
 static const strand_kind REFUSED = STRAND_KIND("refused", &STRAND_ERROR);
 
@@ -31,7 +32,7 @@ struct crawl {
     const char *directory, *scheduler;
     int threads;
     bool whole;       /* nothing goes wrong */
-    bool unprintable; /* bytes that can't be printed make words too: they do for wc since coreutils 9.5 */
+    bool unprintable; /* unprintable bytes make words too, as in wc since coreutils 9.5 */
     struct node *root;
     long long live; /* strands at the end, besides the root */
 };
@@ -43,17 +44,17 @@ struct node {
     const struct crawl *crawl;
     bool directory;
     enum role role;
-    strand strand; /* of the root's children: to join it, and to cancel it */
+    strand strand; /* set in the root's children, to join and to cancel the strand */
     struct node **children;
     size_t count;
     bool listed;
 
-    /* Of a file. Where two files meet, cat may make one word of two: begins and ends say whether a word stands at that
-     * very end, separated, whether the file is more than a part of one. */
+    /* Set in files. cat may join the last word of a file and the first word of the next one: `begins` and `ends` say
+     * whether the file begins and ends with a word, `separated` whether it has white space. */
     enum state state;
     bool begins, ends, separated;
     long long words;
-    struct timespec changed; /* its time of change when it was counted */
+    struct timespec changed; /* the time of change when the file was counted */
 
     char path[];
 };
@@ -77,8 +78,9 @@ static void node_free(struct node *node)
     free(node);
 }
 
-/* ---- what blocks its thread: run by strand_offload, outside of strands; 0 or a negated errno code ---
- */
+/* ---- blocking functions: strand_offload runs them outside of strands ---------------------------------------------
+ *
+ * Each returns 0 or a negated errno code. */
 
 static void *result_of(int error)
 {
@@ -91,7 +93,7 @@ static bool is_skipped(const struct node *dir, const char *name)
     return !strcmp(name, ".") || !strcmp(name, "..") || (at_top && (!strcmp(name, ".git") || !strcmp(name, "build")));
 }
 
-/* A link, a pipe, or what is gone again by now is left out, as by find -type f. */
+/* Leaves out links, pipes and files that have disappeared, as find -type f does. */
 static int add_child(struct node *dir, const char *name)
 {
     struct stat status;
@@ -126,7 +128,7 @@ static void *list_directory(void *arg)
     return result_of(error);
 }
 
-/* What a word is, wc in the C locale decides. */
+/* Counts words as wc does in the C locale. */
 static void count_bytes(struct node *file, const unsigned char *bytes, size_t size)
 {
     for (size_t i = 0; i < size; i++) {
@@ -165,7 +167,7 @@ static void *count_words(void *arg)
 
 /* ---- the strands ------------------------------------------------------------------------------------------------- */
 
-/* Throws STRAND_SYSTEM where fn has no success. */
+/* Throws STRAND_SYSTEM if fn fails. */
 STRAND_BLOCKS static void offload(strand_fn *fn, struct node *node)
 {
     strand_must((intptr_t)strand_offload(fn, node));
@@ -193,7 +195,7 @@ static void *crawl_file(void *arg)
 
 static void *crawl_directory(void *dir);
 
-/* Its files are slow, and those of the directories in it: children inherit the binding. */
+/* Makes all files below the directory slow: children inherit the binding. */
 static void *crawl_late(void *dir)
 {
     STRAND_LOCAL(&slow_disk, &slow_pause);
@@ -207,7 +209,7 @@ static strand spawn(strand_scope scope, struct node *node)
     return strand_spawn_with(scope, STRAND_ATTR(.name = strrchr(node->path, '/') + 1), fn, node, 0);
 }
 
-/* What is cut has to be known: a directory is listed even if it is cut itself. */
+/* The account needs the names of files that are cut, so a cut directory is listed too. */
 static void list(struct node *dir)
 {
     STRAND_SHIELD;
@@ -228,7 +230,7 @@ static void *crawl_directory(void *arg)
 
 /* ---- the root ---------------------------------------------------------------------------------------------------- */
 
-/* The first child without a role that is a directory, or a file, and not hidden. */
+/* Gives the role to the first ordinary child that is not hidden and is a directory, or a file. */
 static struct node *give_role(struct node *root, bool directory, enum role role)
 {
     for (size_t i = 0; i < root->count; i++) {
@@ -256,7 +258,7 @@ static void print_tree(void)
     strand_must(strand_dump(STDOUT_FILENO, NULL));
 }
 
-/* Join a child, and say so if it ended by an exception. */
+/* Joins a child's strand and prints the exception that ended it. */
 static void join(const struct node *node)
 {
     STRAND_TRY {
@@ -270,7 +272,7 @@ static void join(const struct node *node)
     STRAND_END
 }
 
-/* A supervisor: its children's failures wait until they are joined, and interrupt nobody. */
+/* A supervisor: a child's failure interrupts nothing, and waits until the child is joined. */
 static void *supervise(void *arg)
 {
     struct crawl *crawl = arg;
@@ -287,7 +289,7 @@ static void *supervise(void *arg)
     strand_sleep(warm_up);
     print_tree();
     if (cancelled)
-        strand_cancel(cancelled->strand, "one strand is to be cancelled");
+        strand_cancel(cancelled->strand, "one strand must be cancelled");
     for (size_t i = 0; i < root->count; i++)
         join(root->children[i]);
     crawl->live = count_living() - 1;
@@ -299,10 +301,10 @@ static void *supervise(void *arg)
 struct account {
     long long files, counted, cut, unlisted, words;
     bool in_word;
-    FILE *names; /* of the files that were counted, each with a NUL */
+    FILE *names; /* the paths of the counted files, each with a NUL */
 };
 
-/* What was counted is not there any more: somebody writes to it, such as who redirects this program's output. */
+/* Another process may write to a file after it was counted; so does a shell that redirects this program's output. */
 static bool has_changed(const struct node *file)
 {
     struct stat now;
@@ -330,10 +332,10 @@ static void add_up(struct account *account, const struct node *node)
     if (!node->directory)
         add_file(account, node);
     else if (!node->listed)
-        account->unlisted++; /* what is in it is not known, and so not accounted for */
+        account->unlisted++; /* its files are unknown and missing in the account */
 }
 
-/* The number that a shell command prints, or -1. */
+/* Returns the number that a shell command prints, or -1. */
 static long long number_from(const char *command)
 {
     long long number = -1;
@@ -348,7 +350,7 @@ static long long number_from(const char *command)
 #define FIND "find . -path ./.git -prune -o -path ./build -prune -o -type f -print0"
 #define COUNT "xargs -0 cat | LC_ALL=C wc -w"
 
-/* Whether every file is accounted for, and wc counts as many words in those that were not cut. */
+/* Returns whether every file is accounted for, and wc counts as many words in the files that were not cut. */
 static bool settle(const struct crawl *crawl)
 {
     char command[128];
@@ -358,7 +360,7 @@ static bool settle(const struct crawl *crawl)
         return false;
     }
     add_up(&account, crawl->root);
-    rewind(account.names); /* writes out what is buffered, too */
+    rewind(account.names); /* also flushes the buffer */
     snprintf(command, sizeof command, "<&%d " COUNT, fileno(account.names));
     long long by_wc = number_from(command), lost = account.files - account.counted - account.cut;
     fclose(account.names);
@@ -375,61 +377,29 @@ static bool settle(const struct crawl *crawl)
 
 /* ---- the command line -------------------------------------------------------------------------------------------- */
 
-static const char usage[] = "usage: crawl [OPTION]... [DIRECTORY]\n"
-                            "Count the words of all files below DIRECTORY (.), but for its .git and build.\n\n"
-                            "  --threads N       run on N threads (one per allowed CPU)\n"
-                            "  --scheduler NAME  stealing (the default) or global\n"
-                            "  --whole           nothing is late, cancelled or refused\n"
-                            "  --help            print this\n";
-
-__attribute__((noreturn)) static void reject(const char *what, const char *why)
+static void read_options(struct crawl *crawl, int argc, char **argv)
 {
-    fprintf(stderr, "crawl: %s: %s; see crawl --help\n", what, why);
-    exit(2);
-}
-
-static int threads_from(const char *text)
-{
-    char *end;
-    long threads = strtol(text, &end, 10);
-    if (*end || end == text || threads < 1 || threads > 1024)
-        reject(text, "not a number of threads from 1 to 1024");
-    return (int)threads;
-}
-
-static void parse(struct crawl *crawl, int argc, char **argv)
-{
-    static const struct option options[] = {{"threads", required_argument, NULL, 't'},
-                                            {"scheduler", required_argument, NULL, 's'},
-                                            {"whole", no_argument, NULL, 'w'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {NULL, 0, NULL, 0}};
-    for (int option; (option = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        if (option == 't')
-            crawl->threads = threads_from(optarg);
-        else if (option == 's')
-            crawl->scheduler = optarg;
-        else if (option == 'w')
-            crawl->whole = true;
-        else if (option == 'h')
-            exit(fputs(usage, stdout) < 0);
-        else
-            exit(2); /* getopt_long has said why */
-    }
-    if (strcmp(crawl->scheduler, "stealing") && strcmp(crawl->scheduler, "global"))
-        reject(crawl->scheduler, "no scheduler has that name");
-    if (argc - optind > 1)
-        reject(argv[optind + 1], "there may be one directory only");
-    if (optind < argc)
-        crawl->directory = argv[optind];
+    const struct option_row options[] = {
+        {"threads", 0, "N", "threads (default: one per allowed CPU)", OPTION_NUMBER(crawl->threads, 1, 1024)},
+        {"scheduler", 0, "NAME", "stealing (the default) or global",
+         OPTION_CHOICE(crawl->scheduler, "stealing global")},
+        {"whole", 0, NULL, "nothing is late, cancelled or refused", OPTION_FLAG(crawl->whole)},
+        {0},
+    };
+    const struct program program = {
+        "crawl", "Counts the words of all files below DIRECTORY (default .), without its .git and build.\n",
+        "DIRECTORY", options};
+    const char *directory = options_read(&program, argc, argv);
+    if (directory)
+        crawl->directory = directory;
     if (chdir(crawl->directory) < 0)
-        reject(crawl->directory, strerror(errno));
+        options_refuse(&program, "%s: %s", crawl->directory, strerror(errno));
 }
 
 int main(int argc, char **argv)
 {
     struct crawl crawl = {.directory = ".", .scheduler = "stealing", .threads = STRAND_THREADS_ALLOWED};
-    parse(&crawl, argc, argv);
+    read_options(&crawl, argc, argv);
     crawl.unprintable = number_from("printf '\\377' | LC_ALL=C wc -w") == 1;
     crawl.root = node_new(&crawl, "", ".");
     if (!crawl.root)

@@ -2,7 +2,7 @@
 # usage: tools/check-crowd.sh FOLDER
 #
 # FOLDER's examples/crowd with few agents: its results are as near to their known means as they have to be, and the same
-# whatever stacks they run on; shared stacks take less memory; it tells its progress, and refuses what it can't do.
+# whatever stacks they run on; shared stacks take less memory; it reports its progress.
 set -u
 export LC_ALL=C
 
@@ -74,12 +74,6 @@ unset STRAND_STACKS
 run 0 --agents=20000 --stacks=own --progress=20
 says err "^crowd: own stacks: [0-9]* % of the time, [0-9.]* million events$"
 
-run 2 --agents=999
-says err "^crowd: --agents can't be 999$"
-run 2 --stacks=none
-says err "^crowd: --stacks can't be none$"
-run 2 --time=x
-run 2 more
 run 3 --agents=100000000
 says err "^crowd: own stacks of 100000000 agents may take [0-9]* MB, and [0-9]* are free"
 

@@ -188,25 +188,6 @@ sqlite3 file.db 'UPDATE accounts SET balance = balance + 1 WHERE id = 7'
 run 1 file.db
 says err "^ledger: file.db: there are 10000001 in 10000 accounts"
 
-# ---- what can't be ----
-
-while read -r words; do
-    # shellcheck disable=SC2086 # they are several words
-    run 2 $words
-    says err '^\(ledger: .* can.t be\|ledger: one file\|.*Try ledger --help\)'
-done <<END
---accounts=0
---clients=-1
---transfers=x
---readers=65
---patience=soon
---busy=-1
---pages=few
---no-such
-one two
-END
-run 0 --help
-says out "--readers=N"
 [ "$(ls temporary)" = '' ] || complain "it has left behind $(ls temporary/*)"
 
 [ $status -ne 0 ] || echo "ledger: ok ($count runs)"

@@ -237,30 +237,8 @@ start --once --seconds=0 --save="$work/no/picture.bmp"
 ends 1 "a folder that there is not"
 says err "^turtle: $work/no/picture.bmp: "
 
-# ---- what can't be ----
+# ---- an X server that ends ----
 
-while read -r words; do
-    # shellcheck disable=SC2086 # they are several words
-    start $words
-    ends 2 "$words"
-    [ ! -s "$work/out" ] && says err '^\(turtle: .* can.t be\|turtle: what is\|.*Try turtle --help\)'
-done <<END
---curve=circle
---depth=x
---depth=-1
---curve=hilbert --depth=13
---size=63
---turtles=0
---threads=0
---seconds=-1
---no-such
-more
-END
-start --help
-ends 0 --help
-says out "hilbert.*depth 7 unless"
-
-# The server goes away.
 start --seconds=600
 do_it move
 kill -9 "$server"

@@ -1,11 +1,12 @@
 /*
- * The command line, and the audit.
+ * bank: the command line, the run, and the audit.
  */
 #include "bank.h"
 
+#include "../common/options.h"
+
 #include <strand/pool.h>
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,13 +21,13 @@ static int64_t audit(const struct bank *bank)
     return sum;
 }
 
-/* Each failure would be told in the log: there are many, and meant. */
-static void hear_of_it(void *state, strand_message *message)
+/* Without a subscriber, the log would report each of the many planned failures. */
+static void ignore_failure(void *state, strand_message *message)
 {
     (void)state, (void)message;
 }
 
-static const strand_actor_class auditor = {.size = sizeof auditor, .name = "auditor", .receive = hear_of_it};
+static const strand_actor_class auditor = {.size = sizeof auditor, .name = "auditor", .receive = ignore_failure};
 
 static void open_bank(strand_actors system, struct bank *bank)
 {
@@ -68,26 +69,9 @@ static void *run_bank(void *arg)
     return NULL;
 }
 
-static uint64_t number(const char *text, uint64_t least, uint64_t most)
-{
-    char *end;
-    unsigned long long value = strtoull(text, &end, 10);
-    if (*end || end == text || value < least || value > most) {
-        fprintf(stderr, "bank: '%s' is not a number from %" PRIu64 " to %" PRIu64 "\n", text, least, most);
-        exit(2);
-    }
-    return value;
-}
-
-static int usage(FILE *out, int status)
-{
-    fputs("usage: bank [--accounts=N] [--transfers=N] [--crashes=N] [--threads=N]\n"
-          "Transfers between so many accounts (100000), so many (500000), while one message in N (1000; 0: none) "
-          "crashes\n"
-          "who handles it. Exit status 0 if no cent is missing.\n",
-          out);
-    return status;
-}
+static const char about[] =
+    "Transfers between accounts, which are actors, while one message in N crashes the actor that handles it. Exit\n"
+    "status 0 if no cent is missing.\n";
 
 static void give_back(struct bank *bank)
 {
@@ -102,41 +86,24 @@ static void give_back(struct bank *bank)
 
 int main(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"accounts", required_argument, NULL, 'a'}, {"transfers", required_argument, NULL, 't'},
-        {"crashes", required_argument, NULL, 'c'},  {"threads", required_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},           {NULL, 0, NULL, 0}};
     struct bank bank = {.accounts = 100000, .branches = 100, .transfers = 500000, .at_once = 10000, .crashes = 1000};
-    int threads = 0;
-    for (int c; (c = getopt_long(argc, argv, "", options, NULL)) != -1;) {
-        switch (c) {
-        case 'a':
-            bank.accounts = (uint32_t)number(optarg, 2, 100000000);
-            break;
-        case 't':
-            bank.transfers = number(optarg, 1, UINT64_C(1) << 40);
-            break;
-        case 'c':
-            bank.crashes = (uint32_t)number(optarg, 0, UINT32_MAX);
-            break;
-        case 'j':
-            threads = (int)number(optarg, 1, 1024);
-            break;
-        case 'h':
-            return usage(stdout, 0);
-        default:
-            return usage(stderr, 2);
-        }
-    }
-    if (optind < argc)
-        return usage(stderr, 2);
+    int threads = STRAND_THREADS_ALLOWED;
+    const struct option_row options[] = {
+        {"accounts", 0, "N", "accounts (default 100000)", OPTION_NUMBER(bank.accounts, 2, 100000000)},
+        {"transfers", 0, "N", "transfers (default 500000)", OPTION_NUMBER(bank.transfers, 1, UINT64_C(1) << 40)},
+        {"crashes", 0, "N", "one message in N crashes its actor (default 1000); 0: none does",
+         OPTION_NUMBER(bank.crashes, 0, UINT32_MAX)},
+        {"threads", 0, "N", "threads (default: one per allowed CPU)", OPTION_NUMBER(threads, 1, 1024)},
+        {0},
+    };
+    options_read(&(struct program){"bank", about, NULL, options}, argc, argv);
     bank.pages = calloc(bank.accounts, sizeof *bank.pages);
     bank.account = calloc(bank.accounts, sizeof *bank.account);
     if (!bank.pages || !bank.account) {
         fprintf(stderr, "bank: no memory for %" PRIu32 " accounts\n", bank.accounts);
         return 1;
     }
-    strand_run(STRAND_OPTIONS(.threads = threads ? threads : STRAND_THREADS_ALLOWED), run_bank, &bank);
+    strand_run(STRAND_OPTIONS(.threads = threads), run_bank, &bank);
     give_back(&bank);
     return bank.over ? 0 : 1;
 }

@@ -1,18 +1,18 @@
 /*
- * The command line, and the server's life.
+ * chat: the command line, the clients, and the server's life.
  */
 #include "chat.h"
+
+#include "../common/options.h"
 
 #include <strand/io.h>
 #include <strand/pool.h>
 
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-struct options {
+struct address {
     const char *host;
     int port;
 };
@@ -24,7 +24,7 @@ struct door {
     int listener;
 };
 
-/* The client's strand closes the descriptor. Without one, the caller still has to. */
+/* The client's strand closes the descriptor. False means that there is no such strand: the caller closes it. */
 static bool let_in(struct server *server, int fd)
 {
     struct client client = {server, fd};
@@ -55,8 +55,8 @@ static void *accept_clients(void *arg)
     return NULL;
 }
 
-/* The scope consumes clients that have left. The loop reports the failure of one that did not leave in peace. A door
- * that fails is the server's failure: nobody would be let in any more. */
+/* The scope consumes clients that end normally, and the loop reports those that fail. A failure of the door is a
+ * failure of the server, which could admit no more clients. */
 static void *serve_clients(void *arg)
 {
     struct door *door = arg;
@@ -77,11 +77,11 @@ static void *serve_clients(void *arg)
 
 static void *serve(void *arg)
 {
-    const struct options *options = arg;
+    const struct address *address = arg;
     STRAND_SIGNALS(signals, SIGINT, SIGTERM);
     STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.name = "chat"));
     struct server server = {.system = system};
-    struct door door = {&server, (int)strand_must(strand_listen_tcp(options->host, options->port))};
+    struct door door = {&server, (int)strand_must(strand_listen_tcp(address->host, address->port))};
     server.lobby = strand_actor_spawn(system, STRAND_ACTOR_ATTR(.name = "lobby"), &lobby_class, NULL, 0);
     printf("chat: on port %d\n", strand_tcp_port(door.listener));
     fflush(stdout);
@@ -95,43 +95,17 @@ static void *serve(void *arg)
     return NULL;
 }
 
-static int usage(FILE *out, int status)
-{
-    fputs("usage: chat [--host=NAME] [--port=N]\n"
-          "Rooms to talk in, by lines over TCP; 127.0.0.1 and a free port unless told otherwise. SIGINT or SIGTERM "
-          "ends it.\n",
-          out);
-    return status;
-}
-
-static bool read_port(const char *text, int *port)
-{
-    char *end;
-    long number = strtol(text, &end, 10);
-    *port = (int)number;
-    return *text && !*end && number >= 0 && number <= 65535;
-}
-
 int main(int argc, char **argv)
 {
-    static const struct option known[] = {{"host", required_argument, NULL, 'h'},
-                                          {"port", required_argument, NULL, 'p'},
-                                          {"help", no_argument, NULL, '?'},
-                                          {NULL, 0, NULL, 0}};
-    struct options options = {"127.0.0.1", 0};
-    for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
-        switch (c) {
-        case 'h':
-            options.host = optarg;
-            break;
-        case 'p':
-            if (!read_port(optarg, &options.port))
-                return usage(stderr, 2);
-            break;
-        default:
-            return optopt ? usage(stderr, 2) : usage(stdout, 0);
-        }
-    }
-    strand_run(STRAND_OPTIONS(.threads = STRAND_THREADS_ALLOWED), serve, &options);
+    struct address address = {"127.0.0.1", 0};
+    const struct option_row options[] = {
+        {"host", 0, "NAME", "the address to listen on (default 127.0.0.1)", OPTION_TEXT(address.host)},
+        {"port", 0, "N", "the port; 0 (the default): any free one", OPTION_NUMBER(address.port, 0, 65535)},
+        {0},
+    };
+    const struct program chat = {"chat", "Rooms to talk in, by lines over TCP. SIGINT or SIGTERM ends the server.\n",
+                                 NULL, options};
+    options_read(&chat, argc, argv);
+    strand_run(STRAND_OPTIONS(.threads = STRAND_THREADS_ALLOWED), serve, &address);
     return 0;
 }

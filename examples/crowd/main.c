@@ -1,23 +1,25 @@
 /*
- * The command line, the two ways, and the figures.
+ * crowd: the command line, both ways of running the crowd, and the figures.
  */
 #include "crowd.h"
 
+#include "../common/options.h"
+
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OFF = 1, USAGE = 2, NO_MEMORY = 3 };
+enum { OFF = 1, NO_MEMORY = 3 };
 
-/* A right program is further off than so many standard errors, in one of three figures, with one seed of 50 000. */
+/* A figure may be this many standard errors off its mean. With a correct program, one seed in 50 000 has one of its
+ * three figures further off. */
 #define ERRORS_MOST 4.5
 
-/* What a stack of its own takes of an agent at most: the pages that a repair has touched, of few agents more than one;
- * tables of pages that the system keeps. */
+/* The most memory that an agent's own stack takes on average: the pages that repairs have touched, for most agents one,
+ * and the system's page tables. */
 enum { OWN_BYTES = 8000 };
 
 struct settings {
@@ -45,7 +47,7 @@ static long down_on_average(const struct settings *settings)
     return lround(forecast(settings->agents, settings->time).down.mean);
 }
 
-/* All of the crowd's own memory is touched before, so what a run takes more is the strands'. */
+/* Touches all memory of the crowd itself first, so that the growth during the run is the strands' memory. */
 static void run_way(const struct settings *settings, const char *way, int fibres, struct crowd *crowd)
 {
     size_t agents = (size_t)settings->agents;
@@ -70,7 +72,7 @@ static void run_way(const struct settings *settings, const char *way, int fibres
     free(crowd->clock.heap);
 }
 
-/* A million own stacks take memory that not every machine has. */
+/* Not every machine has the memory for a million own stacks. */
 static void look_for_memory(const struct settings *settings)
 {
     char line[128];
@@ -105,7 +107,7 @@ static bool same(const struct outcome *a, const struct outcome *b)
            a->trail == b->trail && a->deepest == b->deepest;
 }
 
-/* Whether it is as near to its mean as it has to be. */
+/* Returns whether the figure is near enough to its mean. */
 static bool print_figure(const char *what, double value, struct known known)
 {
     double off = fabs(value - known.mean) / known.error;
@@ -128,100 +130,31 @@ static bool print_outcome(const struct settings *settings, const struct outcome 
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static const char usage[] =
-    "usage: crowd [option...]\n"
-    "\n"
+static const char about[] =
     "Simulates machines that break down and wait for mechanics, a strand for each, on stacks of their own and on a "
     "few\n"
-    "shared ones. Prints what memory and time both take, and the results beside their known means. Exit status: 0; 1 "
-    "a\n"
-    "result is off its mean, or the two differ; 2 the command line; 3 not enough memory.\n"
-    "\n"
-    "  -a, --agents=N      machines (default 1000000; 1000 at least)\n"
-    "  -f, --fibres=N      shared stacks (default 8)\n"
-    "  -k, --stacks=WHICH  own, shared or both (the default)\n"
-    "  -s, --seed=N        of all chance (default 1)\n"
-    "  -t, --time=T        how long, in mean lives of a machine (default 2)\n"
-    "  -P, --progress=MS   how often to tell the progress (default 2000, on a terminal 200); 0: never\n"
-    "  -h, --help          this text\n";
-
-__attribute__((noreturn)) static void refuse_option(const char *name, const char *value)
-{
-    fprintf(stderr, "crowd: %s can't be %s\n", name, value);
-    exit(USAGE);
-}
-
-static long whole(const char *name, const char *text, long least, long most)
-{
-    char *end;
-    errno = 0;
-    long value = strtol(text, &end, 10);
-    if (end == text || *end || errno || value < least || value > most)
-        refuse_option(name, text);
-    return value;
-}
-
-static double number(const char *name, const char *text, double least, double most)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || !(value >= least && value <= most))
-        refuse_option(name, text);
-    return value;
-}
-
-static void choose_stacks(struct settings *settings, const char *which)
-{
-    bool both = strcmp(which, "both") == 0;
-    settings->own = both || strcmp(which, "own") == 0;
-    settings->shared = both || strcmp(which, "shared") == 0;
-    if (!settings->own && !settings->shared)
-        refuse_option("--stacks", which);
-}
-
-static void take_option(struct settings *settings, int option)
-{
-    switch (option) {
-    case 'a':
-        settings->agents = whole("--agents", optarg, AGENTS_LEAST, AGENTS_MOST);
-        break;
-    case 'f':
-        settings->fibres = (int)whole("--fibres", optarg, 1, 65536);
-        break;
-    case 'k':
-        choose_stacks(settings, optarg);
-        break;
-    case 's':
-        settings->seed = (uint64_t)whole("--seed", optarg, 0, INT64_MAX);
-        break;
-    case 't':
-        settings->time = number("--time", optarg, 0.1, 1000);
-        break;
-    case 'P':
-        settings->progress = whole("--progress", optarg, 0, 1000000000) * STRAND_MS;
-        break;
-    case 'h':
-        exit(fputs(usage, stdout) < 0 || fflush(stdout) != 0);
-    default:
-        fputs("Try crowd --help.\n", stderr);
-        exit(USAGE);
-    }
-}
+    "shared ones. Prints the memory and the time that both ways take, and the results beside their known means.\n"
+    "Exit status: 0; 1 a result is off its mean, or the two ways differ; 2 the command line; 3 not enough memory.\n";
 
 static void read_options(struct settings *settings, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"agents", required_argument, NULL, 'a'}, {"fibres", required_argument, NULL, 'f'},
-        {"stacks", required_argument, NULL, 'k'}, {"seed", required_argument, NULL, 's'},
-        {"time", required_argument, NULL, 't'},   {"progress", required_argument, NULL, 'P'},
-        {"help", no_argument, NULL, 'h'},         {NULL, 0, NULL, 0},
+    const char *stacks = "both";
+    const struct option_row options[] = {
+        {"agents", 'a', "N", "machines (default 1000000; 1000 at least)",
+         OPTION_NUMBER(settings->agents, AGENTS_LEAST, AGENTS_MOST)},
+        {"fibres", 'f', "N", "shared stacks (default 8)", OPTION_NUMBER(settings->fibres, 1, 65536)},
+        {"stacks", 'k', "WHICH", "own, shared or both (the default)", OPTION_CHOICE(stacks, "own shared both")},
+        {"seed", 's', "N", "of all random numbers (default 1)", OPTION_NUMBER(settings->seed, 0, INT64_MAX)},
+        {"time", 't', "T", "length of the simulation, in mean lives of a machine (default 2)",
+         OPTION_NUMBER(settings->time, 0.1L, 1000)},
+        {"progress", 'P', "MS",
+         "milliseconds between reports of progress (default 2000, on a terminal 200);\n0: no reports",
+         OPTION_TIME(settings->progress, STRAND_MS, 0, 1e9L)},
+        {0},
     };
-    for (int option; (option = getopt_long(argc, argv, "a:f:k:s:t:P:h", options, NULL)) != -1;)
-        take_option(settings, option);
-    if (optind < argc) {
-        fprintf(stderr, "crowd: what is %s? Try crowd --help.\n", argv[optind]);
-        exit(USAGE);
-    }
+    options_read(&(struct program){"crowd", about, NULL, options}, argc, argv);
+    settings->own = strcmp(stacks, "shared") != 0;
+    settings->shared = strcmp(stacks, "own") != 0;
 }
 
 int main(int argc, char **argv)
@@ -229,8 +162,6 @@ int main(int argc, char **argv)
     struct settings settings = {
         .agents = 1000000,
         .fibres = 8,
-        .own = true,
-        .shared = true,
         .seed = 1,
         .time = 2,
         .progress = (isatty(STDERR_FILENO) ? 200 : 2000) * STRAND_MS,

@@ -1,122 +1,51 @@
 /*
- * httpd: serves the files of a directory, and some generated pages, by HTTP/1.1. This is its command line.
+ * httpd: a server for HTTP/1.1. This file has the command line and prints the figures at the end.
  */
 #include "httpd.h"
 
+#include "../common/options.h"
+
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
-static const char usage[] =
-    "usage: httpd [option...]\n"
-    "\n"
-    "Serves the files of a directory by HTTP/1.1, and: /hello, /slow?ms=N&strands=K, /strands (the tree of its own\n"
-    "strands). SIGTERM and SIGINT end it: requests under way are finished, as far as the time to drain allows; a\n"
-    "second signal ends them at once. SIGHUP opens the file of the log again, for one that was renamed; without such "
-    "a\n"
-    "file it does as SIGTERM. A client that closes its side of the connection, be it only for sending, while it waits\n"
-    "for /slow counts as gone: the work for it is given up.\n"
-    "\n"
-    "  -p, --port=N        the port; 0 (the default): any free one, which is printed\n"
-    "  -H, --host=NAME     the address to listen on (default 127.0.0.1); '': all of this machine\n"
-    "  -r, --root=DIR      the directory (default .)\n"
-    "  -t, --threads=N     threads (default: one per processor that may be used)\n"
-    "  -T, --timeout=S     seconds that a request may take to come and to be worked on (default 10)\n"
-    "  -R, --rate=N        bytes per second that a client takes of its answer at least, in each such time (default "
-    "500)\n"
-    "  -k, --keep-alive=S  seconds that a connection may rest between requests (default 60)\n"
-    "  -d, --drain=S       seconds to drain for (default 5)\n"
-    "  -l, --log=FILE      the access log, in the combined format; - is standard output (default: none)\n"
-    "  -h, --help          this text\n";
-
-__attribute__((noreturn)) static void refuse_option(const char *name, const char *value)
-{
-    fprintf(stderr, "httpd: %s can't be %s\n", name, value);
-    exit(2);
-}
-
-static double number(const char *name, const char *text, double least, double most)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || !(value >= least && value <= most))
-        refuse_option(name, text);
-    return value;
-}
-
-static int whole(const char *name, const char *text, int least, int most)
-{
-    if (!*text || text[strspn(text, "0123456789")])
-        refuse_option(name, text);
-    return (int)number(name, text, least, most);
-}
-
-static int64_t seconds(const char *name, const char *text)
-{
-    return (int64_t)(number(name, text, 0.001, 1e6) * (double)STRAND_S);
-}
+static const char about[] =
+    "Serves the files of a directory by HTTP/1.1, and three generated pages: /hello, /slow?ms=N&strands=K and\n"
+    "/strands (the tree of the server's own strands). SIGTERM and SIGINT end the server: it finishes the requests "
+    "that\n"
+    "it is working on, for as long as --drain allows; a second signal ends them at once. SIGHUP opens the log's file\n"
+    "again, for a log that was renamed; without a log's file it ends the server too. A client that closes its side of\n"
+    "the connection, even for sending only, while it waits for /slow counts as gone: the server gives up its "
+    "request.\n";
 
 static void read_options(struct server *server, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"port", required_argument, NULL, 'p'},
-        {"host", required_argument, NULL, 'H'},
-        {"root", required_argument, NULL, 'r'},
-        {"threads", required_argument, NULL, 't'},
-        {"timeout", required_argument, NULL, 'T'},
-        {"keep-alive", required_argument, NULL, 'k'},
-        {"drain", required_argument, NULL, 'd'},
-        {"log", required_argument, NULL, 'l'},
-        {"rate", required_argument, NULL, 'R'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+    const struct option_row options[] = {
+        {"port", 'p', "N", "the port; 0 (the default): any free one, which is printed",
+         OPTION_NUMBER(server->port, 0, 65535)},
+        {"host", 'H', "NAME", "the address to listen on (default 127.0.0.1); '': all of this machine",
+         OPTION_TEXT(server->host)},
+        {"root", 'r', "DIR", "the directory (default .)", OPTION_TEXT(server->directory)},
+        {"threads", 't', "N", "threads (default: one per allowed CPU)", OPTION_NUMBER(server->threads, 1, 1024)},
+        {"timeout", 'T', "S", "seconds for a request to arrive and to be worked on (default 10)",
+         OPTION_TIME(server->timeout, STRAND_S, 0.001L, 1e6L)},
+        {"rate", 'R', "N",
+         "bytes per second of its answer that a client must take, averaged over\neach --timeout (default 500)",
+         OPTION_NUMBER(server->rate, 0, 1000000000)},
+        {"keep-alive", 'k', "S", "seconds that a connection may be idle between requests (default 60)",
+         OPTION_TIME(server->patience, STRAND_S, 0.001L, 1e6L)},
+        {"drain", 'd', "S", "seconds for requests to finish when the server ends (default 5)",
+         OPTION_TIME(server->drain, STRAND_S, 0.001L, 1e6L)},
+        {"log", 'l', "FILE", "the access log, in the combined format; -: standard output (default: none)",
+         OPTION_TEXT(server->log_path)},
+        {0},
     };
-    for (int option; (option = getopt_long(argc, argv, "p:H:r:t:T:R:k:d:l:h", options, NULL)) != -1;) {
-        switch (option) {
-        case 'p':
-            server->port = whole("--port", optarg, 0, 65535);
-            break;
-        case 'H':
-            server->host = optarg;
-            break;
-        case 'r':
-            server->directory = optarg;
-            break;
-        case 't':
-            server->threads = whole("--threads", optarg, 1, 1024);
-            break;
-        case 'T':
-            server->timeout = seconds("--timeout", optarg);
-            break;
-        case 'R':
-            server->rate = (uint64_t)whole("--rate", optarg, 0, 1000000000);
-            break;
-        case 'k':
-            server->patience = seconds("--keep-alive", optarg);
-            break;
-        case 'd':
-            server->drain = seconds("--drain", optarg);
-            break;
-        case 'l':
-            server->log_path = optarg;
-            break;
-        case 'h':
-            fputs(usage, stdout);
-            exit(0);
-        default:
-            fputs("Try httpd --help.\n", stderr);
-            exit(2);
-        }
-    }
-    if (optind < argc) {
-        fprintf(stderr, "httpd: what is %s? Try httpd --help.\n", argv[optind]);
-        exit(2);
-    }
+    options_read(&(struct program){"httpd", about, NULL, options}, argc, argv);
 }
 
 __attribute__((noreturn)) static void fail(const char *what, int error)
@@ -134,7 +63,7 @@ __attribute__((noreturn)) static void fail_to_listen(const struct server *server
     exit(1);
 }
 
-/* As many connections as the system lets us have. */
+/* Each connection needs a descriptor. */
 static void raise_limit(void)
 {
     struct rlimit limit;
@@ -144,7 +73,7 @@ static void raise_limit(void)
     }
 }
 
-/* Whether somebody reads what is written, if it is a pipe: it may be a log that nobody reads. */
+/* False for a pipe that is full: the log may go to one that nobody reads, and a write would block. */
 static bool is_taken(int fd)
 {
     struct pollfd output = {.fd = fd, .events = POLLOUT};
@@ -164,7 +93,7 @@ int main(int argc, char **argv)
         .lock = PTHREAD_MUTEX_INITIALIZER,
     };
     read_options(&server, argc, argv);
-    signal(SIGPIPE, SIG_IGN); /* sendfile has no flag for that */
+    signal(SIGPIPE, SIG_IGN); /* sendfile has no flag that suppresses the signal */
     raise_limit();
     server.root = open(server.directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (server.root < 0)

@@ -1,11 +1,12 @@
 /*
- * The command line, the file, and what came of it.
+ * ledger: the command line, the temporary database, and the figures at the end.
  */
 #define _GNU_SOURCE
 #include "ledger.h"
 
+#include "../common/options.h"
+
 #include <errno.h>
-#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FAILED = 1, USAGE = 2, INTERRUPTED = 130 }; /* the last one as shells have it */
+enum { FAILED = 1, INTERRUPTED = 130 }; /* shells report a program that SIGINT has ended as 130 */
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
@@ -31,17 +32,17 @@ static void print_bank(const struct bank *bank)
         printf("%llu waits for another process\n", (unsigned long long)bank->waits);
 }
 
-/* Why it ended, and how far it came: to standard error. */
+/* Prints why the run ended and how far it came. */
 static void tell_end(const struct bank *bank, const strand_exception *e)
 {
     fprintf(stderr, "ledger: %s", strand_exception_text(e));
-    if (bank->accounts) /* it was open */
+    if (bank->accounts) /* the file was open */
         fprintf(stderr, " after %llu transfers; what was under way is rolled back",
                 (unsigned long long)bank->transferred);
     fprintf(stderr, "\n");
 }
 
-/* The root. Every end is here: nothing was rolled back or closed by hand on the way. */
+/* The root strand. Every end of the run arrives here as an exception; clean-ups have rolled back and closed all. */
 static void *run(void *arg)
 {
     struct bank *bank = arg;
@@ -55,120 +56,40 @@ static void *run(void *arg)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static const char usage[] =
-    "usage: ledger [option...] [FILE]\n"
-    "\n"
-    "Moves money between the accounts of a database, from many clients at a time, and counts it meanwhile: it has to\n"
-    "be as much as ever. FILE is made if there is none, and kept; without it, it is a temporary one. Exit status: 0;\n"
-    "1 it was not as much, or another failure; 2 the command line; 130 Ctrl-C.\n"
-    "\n"
-    "  -a, --accounts=N    accounts of a new file (default 10000)\n"
-    "  -c, --clients=N     clients that order transfers (default 50)\n"
-    "  -n, --transfers=N   transfers that each orders (default 200)\n"
-    "  -l, --levies=N      levies, which take one from every account, by one more client (default 50)\n"
-    "  -p, --patience=MS   how long that one waits at most before it gives a levy up (default 60)\n"
-    "  -r, --readers=N     connections that read (default 3)\n"
-    "  -t, --threads=N     threads for the clients (default: one per processor that may be used)\n"
-    "  -b, --busy=S        how long to wait for other processes that have the file locked (default 5)\n"
-    "  -m, --pages=N       the most pages that the file may have; 0 (the default): any number\n"
-    "  -s, --seed=N        of who pays whom how much (default 1)\n"
-    "  -h, --help          this text\n";
-
-__attribute__((noreturn)) static void refuse_option(const char *name, const char *value)
-{
-    fprintf(stderr, "ledger: %s can't be %s\n", name, value);
-    exit(USAGE);
-}
-
-static int64_t whole(const char *name, const char *text, int64_t least, int64_t most)
-{
-    char *end;
-    errno = 0;
-    long long value = strtoll(text, &end, 10);
-    if (end == text || *end || errno || value < least || value > most)
-        refuse_option(name, text);
-    return value;
-}
-
-static int64_t time_of(const char *name, const char *text, int64_t unit)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || !(value >= 0 && value <= 1e6))
-        refuse_option(name, text);
-    return (int64_t)(value * (double)unit);
-}
-
-static void take_option(struct bank *bank, int option)
-{
-    switch (option) {
-    case 'a':
-        bank->new_accounts = whole("--accounts", optarg, 1, 100000000);
-        break;
-    case 'c':
-        bank->clients = (int)whole("--clients", optarg, 0, 1000000);
-        break;
-    case 'n':
-        bank->transfers = (int)whole("--transfers", optarg, 0, INT_MAX);
-        break;
-    case 'l':
-        bank->levies = (int)whole("--levies", optarg, 0, INT_MAX);
-        break;
-    case 'p':
-        bank->patience = time_of("--patience", optarg, STRAND_MS);
-        break;
-    case 'r':
-        bank->readers = (int)whole("--readers", optarg, 1, READERS_MOST);
-        break;
-    case 't':
-        bank->threads = (int)whole("--threads", optarg, 1, 1024);
-        break;
-    case 'b':
-        bank->busy = time_of("--busy", optarg, STRAND_S);
-        break;
-    case 'm':
-        bank->pages = whole("--pages", optarg, 0, INT_MAX);
-        break;
-    case 's':
-        bank->seed = (uint64_t)whole("--seed", optarg, 0, INT64_MAX);
-        break;
-    case 'h':
-        exit(fputs(usage, stdout) < 0 || fflush(stdout) != 0);
-    default:
-        fputs("Try ledger --help.\n", stderr);
-        exit(USAGE);
-    }
-}
+static const char about[] =
+    "Moves money between the accounts of a database, from many clients at a time, and counts the money meanwhile: the\n"
+    "sum must never change. Creates FILE if it does not exist, and keeps it; without FILE, the database is temporary.\n"
+    "Exit status: 0; 1 the sum has changed, or another failure; 2 the command line; 130 Ctrl-C.\n";
 
 static void read_options(struct bank *bank, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"accounts", required_argument, NULL, 'a'},
-        {"clients", required_argument, NULL, 'c'},
-        {"transfers", required_argument, NULL, 'n'},
-        {"levies", required_argument, NULL, 'l'},
-        {"patience", required_argument, NULL, 'p'},
-        {"readers", required_argument, NULL, 'r'},
-        {"threads", required_argument, NULL, 't'},
-        {"busy", required_argument, NULL, 'b'},
-        {"pages", required_argument, NULL, 'm'},
-        {"seed", required_argument, NULL, 's'},
-        {"help", no_argument, NULL, 'h'},
-        {NULL, 0, NULL, 0},
+    const struct option_row options[] = {
+        {"accounts", 'a', "N", "accounts of a new file (default 10000)",
+         OPTION_NUMBER(bank->new_accounts, 1, 100000000)},
+        {"clients", 'c', "N", "clients that order transfers (default 50)", OPTION_NUMBER(bank->clients, 0, 1000000)},
+        {"transfers", 'n', "N", "transfers that each client orders (default 200)",
+         OPTION_NUMBER(bank->transfers, 0, INT_MAX)},
+        {"levies", 'l', "N", "levies that one more client orders; a levy takes one from every account\n(default 50)",
+         OPTION_NUMBER(bank->levies, 0, INT_MAX)},
+        {"patience", 'p', "MS", "milliseconds after which this client gives a levy up (default 60)",
+         OPTION_TIME(bank->patience, STRAND_MS, 0, 1e6L)},
+        {"readers", 'r', "N", "connections that read (default 3)", OPTION_NUMBER(bank->readers, 1, READERS_MOST)},
+        {"threads", 't', "N", "threads for the clients (default: one per allowed CPU)",
+         OPTION_NUMBER(bank->threads, 1, 1024)},
+        {"busy", 'b', "S", "seconds to wait for other processes that have locked the file (default 5)",
+         OPTION_TIME(bank->busy, STRAND_S, 0, 1e6L)},
+        {"pages", 'm', "N", "the most pages that the file may have; 0 (the default): any number",
+         OPTION_NUMBER(bank->pages, 0, INT_MAX)},
+        {"seed", 's', "N", "of the random payers, payees and amounts (default 1)",
+         OPTION_NUMBER(bank->seed, 0, INT64_MAX)},
+        {0},
     };
-    for (int option; (option = getopt_long(argc, argv, "a:c:n:l:p:r:t:b:m:s:h", options, NULL)) != -1;)
-        take_option(bank, option);
-    if (argc - optind > 1) {
-        fprintf(stderr, "ledger: one file at a time: what is %s? Try ledger --help.\n", argv[optind + 1]);
-        exit(USAGE);
-    }
-    if (optind < argc)
-        bank->path = argv[optind];
+    bank->path = options_read(&(struct program){"ledger", about, "FILE", options}, argc, argv);
 }
 
 /* ---- a temporary file ------------------------------------------------------------------------ */
 
-/* In a folder of its own, as SQLite puts other files beside it. */
+/* SQLite puts files beside the database, so the database has a folder of its own. */
 static void make_folder(char *folder, size_t size)
 {
     const char *temporary = getenv("TMPDIR");
@@ -179,7 +100,7 @@ static void make_folder(char *folder, size_t size)
     }
 }
 
-/* And those beside it: of a bank that has failed they may be left. */
+/* Also removes the files that SQLite leaves beside the database after a failure. */
 static void remove_folder(const char *folder, const char *path)
 {
     static const char *const ends[] = {"", "-wal", "-shm"};
@@ -207,7 +128,7 @@ int main(int argc, char **argv)
     };
     char folder[PATH_MAX - 32], path[PATH_MAX];
     read_options(&bank, argc, argv);
-    signal(SIGXFSZ, SIG_IGN); /* that a file may not grow is an error */
+    signal(SIGXFSZ, SIG_IGN); /* a file that may not grow is an error, not a reason to die */
     bool temporary = !bank.path;
     if (temporary) {
         make_folder(folder, sizeof folder);

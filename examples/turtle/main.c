@@ -1,23 +1,24 @@
 /*
- * The command line, and what the end of the picture means to it.
+ * turtle: the command line, and the exit status for each end of the picture.
  */
 #include "turtle.h"
 
-#include <errno.h>
-#include <getopt.h>
+#include "../common/options.h"
+
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FAILED = 1, USAGE = 2, INTERRUPTED = 130 }; /* the last one as shells have it */
+enum { FAILED = 1, INTERRUPTED = 130 }; /* shells report a program that SIGINT has ended as 130 */
 
-/* SDL, and what it calls, are written for the stacks of threads. */
+/* SDL and the libraries below it expect the large stack of a thread. */
 enum { STACK = 1 << 20 };
 
 /* ---- the end --------------------------------------------------------------------------------- */
 
-/* The root, on the main thread. To close the window is a way of ending it like any other; but if the picture was to be
- * saved, and was not drawn, that is told. */
+/* The root strand, on the main thread. A user who closes the window ends the program with success, unless the program
+ * had to save a picture and has not drawn it. */
 static void *run(void *arg)
 {
     struct picture *picture = arg;
@@ -39,127 +40,65 @@ static void *run(void *arg)
 
 /* ---- the command line ------------------------------------------------------------------------ */
 
-static void print_usage(void)
-{
-    printf(
-        "usage: turtle [option...]\n"
-        "\n"
-        "Draws a curve in a window, which stays open until it is closed (or q or Escape is hit); space holds the pen\n"
-        "still, and lets it go again. Exit status: 0; 1 a failure; 2 the command line; 130 Ctrl-C.\n"
-        "\n"
-        "  -c, --curve=NAME    which one (default %s):\n",
-        curves[0].name);
-    for (const struct curve *curve = curves; curve->name; curve++)
-        printf("                      %-10s %s; depth %d unless told otherwise, %d at most\n", curve->name, curve->what,
-               curve->depth, curve->most);
-    printf("  -d, --depth=N       how deep it is\n"
-           "  -s, --size=N        of the window, in pixels, 64 to 4096 (default 640)\n"
-           "  -T, --turtles=N     how many walk at a time, each a part of it (default 4)\n"
-           "  -t, --threads=N     threads for them (default: one per processor that may be used)\n"
-           "  -S, --seconds=S     how long it takes at least (default 5); 0: as fast as it can be drawn\n"
-           "  -o, --once          end when it is drawn\n"
-           "  -f, --save=FILE     save the picture when it is drawn, as a BMP file\n"
-           "  -h, --help          this text\n");
-}
+static const char about[] =
+    "Draws a curve in a window, which stays open until its user closes it (or hits q or Escape). Space stops the pen,\n"
+    "and space starts it again. Exit status: 0; 1 a failure; 2 the command line; 130 Ctrl-C.\n";
 
-__attribute__((noreturn)) static void refuse_option(const char *name, const char *value)
+/* The texts about --curve, of at most `size` bytes each: the names alone, and a line for each curve. */
+static void describe_curves(char *names, char *help, size_t size)
 {
-    fprintf(stderr, "turtle: %s can't be %s\n", name, value);
-    exit(USAGE);
-}
-
-static double number(const char *name, const char *text, double least, double most)
-{
-    char *end;
-    double value = strtod(text, &end);
-    if (end == text || *end || !(value >= least && value <= most))
-        refuse_option(name, text);
-    return value;
-}
-
-static int whole(const char *name, const char *text, int least, int most)
-{
-    if (!*text || text[strspn(text, "0123456789")])
-        refuse_option(name, text);
-    return (int)number(name, text, least, most);
+    int used = 0, said = snprintf(help, size, "the curve (default %s):", curves[0].name);
+    for (const struct curve *curve = curves; curve->name; curve++) {
+        used += snprintf(names + used, size - (size_t)used, "%s ", curve->name);
+        said += snprintf(help + said, size - (size_t)said, "\n%-10s %s; depth %d by default, %d at most", curve->name,
+                         curve->what, curve->depth, curve->most);
+        assert((size_t)used < size && (size_t)said < size);
+    }
 }
 
 static const struct curve *find_curve(const char *name)
 {
     const struct curve *curve = curves;
-    while (curve->name && strcmp(curve->name, name) != 0)
+    while (strcmp(curve->name, name) != 0)
         curve++;
-    if (!curve->name)
-        refuse_option("--curve", name);
     return curve;
-}
-
-static void take_option(struct picture *picture, int option)
-{
-    switch (option) {
-    case 'c':
-        picture->curve = find_curve(optarg);
-        break;
-    case 'd':
-        picture->depth = whole("--depth", optarg, 0, DEPTH_MOST);
-        break;
-    case 's':
-        picture->size = whole("--size", optarg, 64, 4096);
-        break;
-    case 'T':
-        picture->turtles = whole("--turtles", optarg, 1, TURTLES_MOST);
-        break;
-    case 't':
-        picture->threads = whole("--threads", optarg, 1, 1024);
-        break;
-    case 'S':
-        picture->seconds = number("--seconds", optarg, 0, 1e6);
-        break;
-    case 'o':
-        picture->once = true;
-        break;
-    case 'f':
-        picture->path = optarg;
-        break;
-    case 'h':
-        print_usage();
-        exit(fflush(stdout) != 0);
-    default:
-        fputs("Try turtle --help.\n", stderr);
-        exit(USAGE);
-    }
 }
 
 static void read_options(struct picture *picture, int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"curve", required_argument, NULL, 'c'},   {"depth", required_argument, NULL, 'd'},
-        {"size", required_argument, NULL, 's'},    {"turtles", required_argument, NULL, 'T'},
-        {"threads", required_argument, NULL, 't'}, {"seconds", required_argument, NULL, 'S'},
-        {"once", no_argument, NULL, 'o'},          {"save", required_argument, NULL, 'f'},
-        {"help", no_argument, NULL, 'h'},          {NULL, 0, NULL, 0},
+    char names[1024], help[1024];
+    const char *curve = curves[0].name;
+    const struct option_row options[] = {
+        {"curve", 'c', "NAME", help, OPTION_CHOICE(curve, names)},
+        {"depth", 'd', "N", "the depth of the curve", OPTION_NUMBER(picture->depth, 0, DEPTH_MOST)},
+        {"size", 's', "N", "size of the window in pixels, 64 to 4096 (default 640)",
+         OPTION_NUMBER(picture->size, 64, 4096)},
+        {"turtles", 'T', "N", "turtles that walk at a time, each a part of the curve (default 4)",
+         OPTION_NUMBER(picture->turtles, 1, TURTLES_MOST)},
+        {"threads", 't', "N", "threads for the turtles (default: one per allowed CPU)",
+         OPTION_NUMBER(picture->threads, 1, 1024)},
+        {"seconds", 'S', "S", "the least time to draw the curve in (default 5); 0: as fast as possible",
+         OPTION_NUMBER(picture->seconds, 0, 1e6L)},
+        {"once", 'o', NULL, "end when the picture is drawn", OPTION_FLAG(picture->once)},
+        {"save", 'f', "FILE", "save the picture when it is drawn, as a BMP file", OPTION_TEXT(picture->path)},
+        {0},
     };
-    for (int option; (option = getopt_long(argc, argv, "c:d:s:T:t:S:of:h", options, NULL)) != -1;)
-        take_option(picture, option);
-    if (optind < argc) {
-        fprintf(stderr, "turtle: what is %s? Try turtle --help.\n", argv[optind]);
-        exit(USAGE);
-    }
+    const struct program turtle = {"turtle", about, NULL, options};
+    describe_curves(names, help, sizeof help);
+    options_read(&turtle, argc, argv);
+    picture->curve = find_curve(curve);
     if (picture->depth < 0)
         picture->depth = picture->curve->depth;
-    if (picture->depth > picture->curve->most) {
-        fprintf(stderr, "turtle: --depth can't be %d: %s goes to %d\n", picture->depth, picture->curve->name,
-                picture->curve->most);
-        exit(USAGE);
-    }
+    if (picture->depth > picture->curve->most)
+        options_refuse(&turtle, "--depth can't be '%d'; %s takes a depth from 0 to %d", picture->depth, curve,
+                       picture->curve->most);
 }
 
 int main(int argc, char **argv)
 {
     static struct plan plan;
     static struct picture picture = {
-        .curve = curves,
-        .depth = -1,
+        .depth = -1, /* the curve's own */
         .size = 640,
         .turtles = 4,
         .threads = STRAND_THREADS_ALLOWED,

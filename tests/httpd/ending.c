@@ -276,31 +276,6 @@ TEST_REAL(a_log_that_is_slow_loses_no_line)
 
 /* ---- the command line --------------------------------------------------------------------------- */
 
-TEST_REAL(the_command_line_explains_itself)
-{
-    const char *said;
-    CHECK_EQ(server_says("--help", &said), 0);
-    CHECK_CONTAINS(said, "usage: httpd");
-    CHECK_CONTAINS(said, "--keep-alive=S");
-}
-
-TEST_REAL(an_option_that_makes_no_sense_is_refused)
-{
-    static const char *const bad[] = {
-        "--unknown",     "-x",           "file",         "--port",        "--port=x",
-        "--port=-1",     "--port=65536", "--port=1e3",   "--port=80.5",   "--port=0x50",
-        "--port=",       "--port= 80",   "--threads=0",  "--threads=1.5", "--threads=99999",
-        "--timeout=0",   "--timeout=-1", "--timeout=1s", "--timeout=nan", "--drain=inf",
-        "--keep-alive=",
-    };
-    const char *said;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        if (server_says(bad[i], &said) != 2)
-            CHECK_FAIL("%s is taken", bad[i]);
-        CHECK_CONTAINS(said, "httpd");
-    }
-}
-
 static void check_name(const char *host)
 {
     char wanted[100];
