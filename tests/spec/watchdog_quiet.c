@@ -14,8 +14,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-#define FOREVER (3600 * STRAND_S)
-
 static void *sleeps(void *arg)
 {
     strand_sleep(FOREVER);
