@@ -403,7 +403,7 @@ void place_go(struct thread *thread, struct runner *r, bool fresh)
         return;
     }
     struct fibre *fibre = c->member.fibre;
-    if (fresh && !fibre->odd && fibre->pool == thread->pool) {
+    if (fresh && !fibre->slow_wake && fibre->pool == thread->pool) {
         plain_store(&fibre->home, NULL, memory_order_relaxed);
         arch_san_release(&c->member);
         thread_push(thread, fibre, PUSH_NEW); /* depth first: so that a tree of actors stays small */

@@ -435,13 +435,13 @@ static void begin_child(void)
 {
     void (*on_orphan)(void *) = atomic_load_explicit(&arch_state.on_orphan, memory_order_acquire); /* [PB1] */
     arch_generation++;
+    player = NULL; /* no steps: only the calling thread is there */
     if (arch_self_) {
         orphan = arch_self_;
         arch_self_ = NULL;
         if (on_orphan)
             on_orphan(orphan);
     }
-    player = NULL;
     if (faults.users)
         faults_restore();
     if (aborts.users)

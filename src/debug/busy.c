@@ -69,7 +69,7 @@ static void say_where(const struct busy *busy, struct cb *c, char *text, size_t 
     struct pool *pool = fibre->pool;
     const struct thread *thread = in ? CONTAINER(in, struct thread, runq) : NULL;
     const char *begun = c->started ? "" : ", and has not started";
-    if (fibre->pinned)
+    if (fibre_is_pinned(fibre))
         snprintf(text, size, "pinned to thread %d%s", fibre->home->index, begun);
     else if (in == &pool->global)
         snprintf(text, size, "in the queue of the pool%s", begun);

@@ -23,7 +23,7 @@
  *           were counted in, and each number is stored by release and loaded by acquire: a strand that was counted out
  *           was counted in. A spawner increments `arrived`, then loads the state; the closer stores the state, then
  *           loads `arrived`; seq_cst: a strand that is let in is counted [L1]. A strand that ends counts itself out,
- *           then loads odd.always and the state, then the others' numbers. A fence is before the latter; before the
+ *           then loads SWITCH_CHECK and the state, then the others' numbers. A fence is before the latter; before the
  *           former it is the closer's membarrier, or, where there is none, a fence of each [L4]. The closer changes
  *           where the handle leads, and then the handle's word, atomically: a later reference finds the record of
  *           closed pools, and the closer waits for an earlier one [L5].

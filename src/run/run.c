@@ -129,7 +129,7 @@ static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const ch
     root->arg = arg;
     root->site = NULL;
     root->anchor = NULL;
-    root->odd = true;
+    root->slow_end = true;
     root->inherits = NULL;
     fibre_of(root)->stack_size = runtime->sub.memory.stacks.usual;
     runtime->root = root;
@@ -172,9 +172,9 @@ static bool on_fault(void *address, void *ucontext)
 }
 
 /* In the child of a fork by a thread of the pool's. */
-static void make_odd(void *thread)
+static void check_orphan(void *thread)
 {
-    ((struct thread *)thread)->odd.always = true;
+    atomic_fetch_or_explicit(&((struct thread *)thread)->slow_switch.any, SWITCH_CHECK, memory_order_relaxed);
 }
 
 static int run_watched(struct runtime *runtime, bool adopt, const char **what)
@@ -208,7 +208,7 @@ static int run_pool(struct runtime *runtime, const char **what)
     struct thread *before = thread_self();
     bool adopt = !runtime->options.own_threads && !runtime->sub.pool.scheduler->own_thread &&
                  !arch_orphan(); /* whose thread stands on a strand's stack */
-    arch_on_orphan(make_odd);
+    arch_on_orphan(check_orphan);
     arch_on_foreign(cxx_on_foreign);
     arch_on_lost(print_lost);
     arch_on_exit(serve_thread_exits);
@@ -277,7 +277,7 @@ static int build_and_run(struct run *run, strand_fn *fn, void *arg, const char *
     if ((error = open_driver(run, what)))
         return error;
     runtime->shares = sub->copies;
-    runtime->spawns_oddly = runtime->shares || runtime->options.max_strands;
+    runtime->slow_spawn = runtime->shares || runtime->options.max_strands;
     run_options_from_environment(runtime);
     sub->concurrent = runtime->options.dump_on_quit;
     sub->census = runtime->options.census;

@@ -75,7 +75,7 @@ static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
 /* The scheduler has read the strand before the strand runs. */
 static void taken(struct pool *pool, struct fibre *fibre)
 {
-    if (!fibre->shared)
+    if (!fibre_is_shared(fibre))
         arch_san_release(fibre->active);
     runq_count_served(&pool->global);
     atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);

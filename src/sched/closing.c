@@ -29,7 +29,7 @@ void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(str
     spin_lock(&pool->resizing, thread);
     atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_seq_cst); /* [L1] [L2] [L4] */
     for (int i = 0; i < pool_count(pool); i++) /* whose strands end the slow way, which looks at the state */
-        plain_store(&pool->threads[i]->odd.always, true, memory_order_seq_cst); /* [L4] */
+        atomic_fetch_or_explicit(&pool->threads[i]->slow_switch.any, SWITCH_CHECK, memory_order_seq_cst); /* [L4] */
     spin_unlock(&pool->resizing);
     if (arch_membarrier_works)
         arch_membarrier(); /* a strand that ended without looking was counted out before this [L4] */

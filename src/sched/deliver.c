@@ -24,7 +24,7 @@ void pool_send_pinned(struct thread *by, struct fibre *fibre)
 
 void pool_deliver(struct thread *thread, struct member *member)
 {
-    if (LIKELY(!member->fibre->shared) || shared_mail_up(thread, member))
+    if (LIKELY(!fibre_is_shared(member->fibre)) || shared_mail_up(thread, member))
         pool_deliver_fibre(thread, member->fibre);
 }
 
@@ -34,7 +34,7 @@ void pool_deliver_fibre(struct thread *thread, struct fibre *fibre)
     uintptr_t context = (uintptr_t)atomic_load_explicit(&fibre->context, memory_order_relaxed); /* or 0: not begun */
     for (uintptr_t i = 0; i < 6; i++)
         __builtin_prefetch((const void *)(context + i * 64), 1);
-    if (UNLIKELY(fibre->pinned)) {
+    if (UNLIKELY(fibre_is_pinned(fibre))) {
         pool_send_pinned(thread, fibre);
         return;
     }

@@ -14,6 +14,11 @@ struct pool;
 struct runq;
 struct thread;
 
+enum {
+    FIBRE_SHARED = 1, /* it is a struct shared_fibre's */
+    FIBRE_PINNED = 2  /* to `home`, from the beginning to the end: pinned.h */
+};
+
 struct fibre {
     struct member *active; /* whose stack lies in this stack */
     /* Where it goes on. NULL while it runs and until the switch away from it is complete: the thread that runs it next
@@ -25,18 +30,22 @@ struct fibre {
     struct link queued;        /* in the run queue `in` */
     struct pool *pool;
     size_t stack_size;
-    int32_t rank; /* for a scheduler of the user's */
-    union {
-        struct {
-            bool shared; /* it is a struct shared_fibre's */
-            bool pinned; /* to `home`, from the beginning to the end: pinned.h */
-        };
-        uint16_t odd; /* making it runnable has more to do */
-    };
+    int32_t rank;        /* for a scheduler of the user's */
+    uint8_t slow_wake;   /* FIBRE_*: why making it runnable takes the slow path; set before it is first runnable */
     bool started;        /* cxx means something */
     struct arch_cxx cxx; /* the state of C++ exceptions while it does not run */
     _Alignas(8) char own[OWN_SIZE];
     struct arch_san san;
 };
+
+OWN_INLINE bool fibre_is_shared(const struct fibre *fibre)
+{
+    return fibre->slow_wake & FIBRE_SHARED;
+}
+
+OWN_INLINE bool fibre_is_pinned(const struct fibre *fibre)
+{
+    return fibre->slow_wake & FIBRE_PINNED;
+}
 
 #endif

@@ -19,21 +19,21 @@ bool pinned_ready(struct thread *by, struct fibre *fibre)
     struct thread *home = fibre->home;
     if (home == by) {
         list_push_back(&home->pinned.ready, &fibre->queued);
-        plain_store(&home->picks.pinned, true, memory_order_relaxed);
+        atomic_store_explicit(&home->slow_pick.any, PICK_PINNED, memory_order_relaxed);
         return false;
     }
     inbox_post(&home->pinned.inbox, fibre);
-    plain_store(&home->picks.pinned, true, memory_order_relaxed);           /* [P1] */
-    return atomic_load_explicit(&home->pinned.dozes, memory_order_seq_cst); /* [P2] */
+    atomic_store_explicit(&home->slow_pick.any, PICK_PINNED, memory_order_relaxed); /* [P1] */
+    return atomic_load_explicit(&home->pinned.dozes, memory_order_seq_cst);         /* [P2] */
 }
 
 struct fibre *pinned_pick(struct thread *thread)
 {
     struct pinned *pinned = &thread->pinned;
-    plain_store(&thread->picks.pinned, false, memory_order_seq_cst); /* [P1] then the inbox */
+    atomic_store_explicit(&thread->slow_pick.any, 0, memory_order_seq_cst); /* [P1] then the inbox */
     inbox_take(&pinned->inbox, &pinned->ready);
     struct link *link = list_pop_front(&pinned->ready);
     if (!list_empty(&pinned->ready))
-        plain_store(&thread->picks.pinned, true, memory_order_relaxed);
+        atomic_store_explicit(&thread->slow_pick.any, PICK_PINNED, memory_order_relaxed);
     return link ? CONTAINER(link, struct fibre, queued) : NULL;
 }

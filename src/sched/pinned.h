@@ -3,15 +3,15 @@
  * looks. Page: docs/protocols/pinned.md.
  *
  * PARTIES   the thread; posters: threads that make a pinned fibre runnable (by).
- * STATE     ready: the thread's own. inbox: a stack that others push to, and the thread takes whole. picks.pinned:
+ * STATE     ready: the thread's own. inbox: a stack that others push to, and the thread takes whole. PICK_PINNED:
  *           there may be something in either. dozes: the thread sleeps, or is about to.
- * PROTOCOL  the poster: push into the inbox, set picks.pinned, then, if dozes is set, pool_rouse. The thread clears
- *           picks.pinned, then takes the inbox. Before it sleeps it sets dozes, then looks at the inbox.
- * INVARIANT [P1] something in the inbox: then picks.pinned is set, or is about to be, or the thread has cleared it and
+ * PROTOCOL  the poster: push into the inbox, set PICK_PINNED, then, if dozes is set, pool_rouse. The thread clears
+ *           PICK_PINNED, then takes the inbox. Before it sleeps it sets dozes, then looks at the inbox.
+ * INVARIANT [P1] something in the inbox: then PICK_PINNED is set, or is about to be, or the thread has cleared it and
  *           has not taken the inbox yet. [P2] something in the inbox, and the thread sleeps: then the poster is about
  *           to rouse it.
  * ORDERING  push and dozes by seq_cst: the thread stores dozes and then loads the inbox, the poster stores to the inbox
- *           and then loads dozes. One of them sees the other [P2]. The thread's clearing of picks.pinned is seq_cst as
+ *           and then loads dozes. One of them sees the other [P2]. The thread's clearing of PICK_PINNED is seq_cst as
  *           well: it is over before the thread looks at the inbox [P1].
  * NOT DONE  a pinned fibre in the scheduler's queue, with a mark that thieves leave alone: they would walk past it at
  *           every theft, under the lock.
@@ -37,7 +37,7 @@ OWN_INLINE bool pinned_has_mail(struct thread *thread)
 /* Or there is something left that it has taken, as only a thread can have that is driven, and left alone. */
 OWN_INLINE bool pinned_has_work(struct thread *thread)
 {
-    return pinned_has_mail(thread) || plain_load(&thread->picks.pinned, memory_order_seq_cst); /* [P1] */
+    return pinned_has_mail(thread) || atomic_load_explicit(&thread->slow_pick.any, memory_order_seq_cst); /* [P1] */
 }
 
 /* The thread is about to sleep. True: it has better to do. */

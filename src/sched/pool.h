@@ -72,7 +72,7 @@ OWN_INLINE enum thread_life thread_life(const struct thread *thread)
 /* A strand of the thread's pool has ended, and was counted. */
 OWN_INLINE void pool_record_end(struct thread *thread)
 {
-    if (UNLIKELY(thread->odd.always))
+    if (UNLIKELY(slow_flags_has(&thread->slow_switch, SWITCH_CHECK)))
         pool_record_end_(thread);
 }
 
@@ -150,7 +150,7 @@ int pool_threads(struct pool *pool);
  * there is none; -ESHUTDOWN: the pool is closing, and not the caller's. */
 int pool_pin(struct thread *by, struct pool *pool, int index, struct thread **out);
 void pool_unpin(struct thread *thread);
-/* From the loop of a thread that has odd.leave: whether it has gone. */
+/* From the loop of a thread that has SWITCH_LEAVE: whether it has gone. */
 bool thread_goes_(struct thread *thread);
 
 void pool_kick_(struct thread *thread, struct pool *pool);

@@ -54,9 +54,10 @@ void thread_prepare(struct thread *thread)
     thread->census = sub->census;
     thread->stealing = pool->scheduler == &scheduler_stealing;
     thread->driver = sub->driver;
-    plain_store(&thread->picks.any, 0, memory_order_relaxed);
-    thread->picks.seeded = sub->driver != NULL;
-    plain_store(&thread->odd.any, 0, memory_order_seq_cst); /* [GD1] */
+    thread->slow_pick.own = sub->driver ? PICK_SIM : 0;
+    thread->slow_switch.own = 0;
+    atomic_store_explicit(&thread->slow_pick.any, 0, memory_order_relaxed);
+    atomic_store_explicit(&thread->slow_switch.any, 0, memory_order_seq_cst); /* [GD1] */
     thread->limit = ARCH_FOREVER;
     thread->usual = sub->memory.stacks.usual;
     thread->stacks.kept = sub->memory.most ? 0 : thread->usual;

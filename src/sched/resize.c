@@ -5,20 +5,20 @@
  * STATE     life, of each thread's record: NONE -> HERE (resizer, before the thread of the system begins); HERE ->
  *           LEAVING and back (resizer, by compare-and-swap); LEAVING -> GONE (the thread, by compare-and-swap); GONE ->
  *           NONE (resizer, when the thread of the system has ended); HERE -> NONE (resizer, if the system has no thread
- *           for it). odd.leave mirrors LEAVING for the thread's own switch, which then goes to the loop, whichever
+ *           for it). SWITCH_LEAVE mirrors LEAVING for the thread's own switch, which then goes to the loop, whichever
  *           fibre comes next.
- * PROTOCOL  the resizer shrinks from the end: LEAVING, odd.leave, pool_rouse. The thread, in its loop: GONE; then it
+ * PROTOCOL  the resizer shrinks from the end: LEAVING, SWITCH_LEAVE, pool_rouse. The thread, in its loop: GONE; then it
  *           empties its queue and its inbox into those of others; then it is not busy any more. Thread 0 stays.
  *           Growing: LEAVING -> HERE again if the thread has not gone yet; else it is joined, and another one begins. A
  *           pinner, which keeps a thread, excludes the resizer.
  * INVARIANT [Z1] a fibre that is posted to a thread's inbox is found: by the thread, before it goes; or by the poster,
  *           which checks after the post whether the thread has gone, and then takes the inbox itself; or by the
  *           resizer, if the system has no thread for the record. [Z2] a thread that strands are pinned to stays.
- *           [Z3] a thread that has to leave is awake, or is woken, and finds odd.leave set.
- * ORDERING  life and the inboxes: seq_cst. Poster: post, load life. Thread: store GONE, take the inbox [Z1]. odd.leave
- *           is stored by release, after life, and loaded by acquire: a thread that finds it finds LEAVING. Before it
- *           sleeps, a thread loads it under the pool's lock, or after it has released the lock with which it became
- *           claimable; pool_rouse takes that lock after the store [Z3].
+ *           [Z3] a thread that has to leave is awake, or is woken, and finds SWITCH_LEAVE set.
+ * ORDERING  life and the inboxes: seq_cst. Poster: post, load life. Thread: store GONE, take the inbox [Z1].
+ *           SWITCH_LEAVE is changed by release, after life, and loaded by acquire: a thread that finds it set finds
+ *           LEAVING. Before it sleeps, a thread loads it under the pool's lock, or after it has released the lock with
+ *           which it became claimable; pool_rouse takes that lock after the bit is set [Z3].
  * PROGRESS  resizing waits for threads that have gone and are about to end, no others: not for a strand that computes.
  * NOT DONE  queues without owners that thieves empty: under full load there is no thief.
  * TESTED BY tests/models/resize.pml.
@@ -51,16 +51,11 @@ bool thread_goes_(struct thread *thread)
 
 /* ---- the resizer's side ---------------------------------------------------------------------------------- */
 
-static void tell(struct thread *thread, bool leave)
-{
-    plain_store(&thread->odd.leave, leave, memory_order_release); /* [Z3] */
-}
-
 /* The thread is HERE. */
 static void send_away(struct thread *by, struct thread *thread)
 {
-    atomic_store_explicit(&thread->life, THREAD_LEAVING, memory_order_seq_cst); /* [Z1] */
-    tell(thread, true);
+    atomic_store_explicit(&thread->life, THREAD_LEAVING, memory_order_seq_cst);             /* [Z1] */
+    atomic_fetch_or_explicit(&thread->slow_switch.any, SWITCH_LEAVE, memory_order_release); /* [Z3] */
     pool_rouse(by, thread);
 }
 
@@ -70,7 +65,7 @@ static bool call_back(struct thread *thread)
     if (!atomic_compare_exchange_strong_explicit(&thread->life, &leaving, THREAD_HERE, memory_order_seq_cst,
                                                  memory_order_seq_cst)) /* [Z1] */
         return false;
-    tell(thread, false);
+    atomic_fetch_and_explicit(&thread->slow_switch.any, ~(uint32_t)SWITCH_LEAVE, memory_order_release); /* [Z3] */
     return true;
 }
 

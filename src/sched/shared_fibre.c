@@ -127,7 +127,7 @@ int shared_fibre_enter(struct thread *thread, struct shared_fibre *shared)
     if (UNLIKELY(error))
         return error;
     atomic_store_explicit(&shared->fibre.context, shared_context(&shared->stack, guest), memory_order_relaxed);
-    thread->odd.shared = true;
+    thread->slow_switch.own = SWITCH_SHARED;
     return 0;
 }
 

@@ -130,7 +130,7 @@ void shared_fibre_give_up(struct thread *thread, struct shared_fibre *shared);
 OWN_INLINE bool shared_fibre_has(const struct fibre *fibre, const void *at)
 {
     const struct stack *stack = fibre->stack;
-    return fibre->shared && (uintptr_t)at - (uintptr_t)stack->low < (uintptr_t)stack->top - (uintptr_t)stack->low;
+    return fibre_is_shared(fibre) && (uintptr_t)at - (uintptr_t)stack->low < (size_t)(stack->top - stack->low);
 }
 
 #endif

@@ -88,7 +88,7 @@ int shared_fibre_open(struct thread *thread, struct pool *pool, size_t stack_siz
     shared->fibre.stack_size = stack_size;
     shared->fibre.pool = pool;
     pool_record_ref(pool);
-    shared->fibre.shared = true;
+    shared->fibre.slow_wake = FIBRE_SHARED;
     batch_init(&shared->ready);
     atomic_init(&shared->mail, SHARED_IDLE);
     atomic_init(&shared->refs, SHARED_KNOWN);

@@ -2,8 +2,8 @@
  * What the stacks of a run need of its threads.
  *
  * INVARIANT [GD1] from when a stack without a guard page exists, all threads check canaries.
- * ORDERING  [GD1] seq_cst: the thread that finds the first such stack sets `warned`, then odd.always of all threads; a
- *           thread that begins clears its odd, then reads `warned`. One of them sees the other.
+ * ORDERING  [GD1] seq_cst: the thread that finds the first such stack sets `warned`, then SWITCH_CANARIES of all
+ *           threads. The flags of a thread that begins are cleared, then `warned` is read. One of them sees the other.
  */
 #include "stack_ops.h"
 
@@ -33,13 +33,12 @@ static void starved(struct stack_user *user, struct guest *resident, size_t byte
 
 static void check_canaries(struct thread *thread)
 {
-    plain_store(&thread->canaries, true, memory_order_relaxed);
-    plain_store(&thread->odd.always, true, memory_order_seq_cst); /* [GD1] */
+    const uint32_t bits = SWITCH_CHECK | SWITCH_CANARIES;
+    atomic_fetch_or_explicit(&thread->slow_switch.any, bits, memory_order_seq_cst); /* [GD1] */
 }
 
 void thread_prepare_canaries(struct thread *thread)
 {
-    thread->canaries = false;
     if (atomic_load_explicit(&thread->sub->memory.stacks.warned, memory_order_seq_cst)) /* [GD1] */
         check_canaries(thread);
 }

@@ -113,7 +113,7 @@ struct fibre *stealing_pick_slow_(struct thread *thread)
     struct fibre *fibre = NULL;
     if (thread->driver)
         fibre = pick_by_seed(thread, queue);
-    else if (thread->picks.fair)
+    else if (thread->slow_pick.own & PICK_FAIR)
         fibre = pick_fair(thread, queue);
     if (!fibre)
         fibre = pick_usual(queue);

@@ -16,7 +16,7 @@ void fibre_init(struct fibre *fibre, struct member *member)
 
 static COLD void check_canary(struct thread *thread)
 {
-    if (thread->canaries && stack_overrun(thread->current->stack))
+    if (slow_flags_has(&thread->slow_switch, SWITCH_CANARIES) && stack_overrun(thread->current->stack))
         thread->sub->ops->overflow(thread);
 }
 
@@ -30,13 +30,13 @@ static COLD void record_stack(struct thread *thread, bool ends)
     char *low = stack_floor(stack);
     if (!ends)
         ops->census(thread, fibre->active, (size_t)(stack->top - (char *)__builtin_frame_address(0)), CENSUS_SUSPENDS);
-    if (ends || fibre->shared)
+    if (ends || fibre_is_shared(fibre))
         ops->census(thread, fibre->active, arch_stack_used(low, stack->top), ends ? CENSUS_ENDS : CENSUS_USED);
 }
 
 /* ---- a C++ runtime that comes in the middle of a run -------------------------------------------------------- */
 
-/* NULL: none. For a thread whose odd.always says that there may be one [S5]. */
+/* NULL: none. For a thread whose SWITCH_CHECK says that there may be one [S5]. */
 static struct arch_cxx *thread_cxx(struct thread *thread)
 {
     if (UNLIKELY(!thread->cxx))
@@ -48,7 +48,7 @@ static struct arch_cxx *thread_cxx(struct thread *thread)
 void switch_all_save_cxx(struct subprocess *sub)
 {
     for (struct thread *other = thread_first(sub); other; other = thread_after(other))
-        plain_store(&other->odd.always, true, memory_order_relaxed); /* [S5] */
+        atomic_fetch_or_explicit(&other->slow_switch.any, SWITCH_CHECK, memory_order_relaxed); /* [S5] */
 }
 
 /* Something new has thread-local variables, which this thread has used: maybe the runtime. */
@@ -63,7 +63,7 @@ COLD void thread_look_for_cxx_(struct thread *thread)
 /* ---- leaving and arriving in runs that need more ------------------------------------------------------------ */
 
 /* The rest of leaving a fibre, in runs that need it: its canary, the census, and the state of C++ exceptions. */
-COLD void thread_leave_oddly_(struct thread *thread, struct fibre *from)
+COLD void thread_leave_slow_(struct thread *thread, struct fibre *from)
 {
     thread_must_not_be_left(thread);
     check_canary(thread);
@@ -74,7 +74,7 @@ COLD void thread_leave_oddly_(struct thread *thread, struct fibre *from)
         from->cxx = *thread->cxx;
 }
 
-COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_san *here)
+COLD void thread_arrive_slow_(struct thread *thread, struct fibre *to, struct arch_san *here)
 {
     static const struct arch_cxx none;
     if (thread_cxx(thread))
@@ -85,14 +85,21 @@ COLD void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct a
 }
 
 /* Before the jump, in runs that need it. */
-COLD void thread_jump_oddly_(struct thread *thread, struct arch_san *from, struct fibre *to, bool ends)
+COLD void thread_jump_slow_(struct thread *thread, struct arch_san *from, struct fibre *to, bool ends)
 {
     struct arch_san *san = to ? &to->san : &thread->loop_san;
-    thread_arrive_oddly_(thread, to, san);
+    thread_arrive_slow_(thread, to, san);
     if (to)
         arch_san_resumed(san);
     arch_san_release(thread->sub); /* to the end of the run, and to a dump */
     arch_san_leave(from, san, ends);
+}
+
+/* `next` begins on the stack of the strand that has ended. */
+COLD void thread_reuse_slow_(struct thread *thread, struct fibre *next)
+{
+    next->san = thread->dead_san;
+    thread_arrive_slow_(thread, NULL, &next->san);
 }
 
 /* For a tool: `to` is about to begin on its stack. */
@@ -115,7 +122,7 @@ COLD void thread_arrive_san_(struct thread *thread, struct arch_san *here, arch_
 }
 
 /* Strands are counted before they are detached, so the last one of a closing pool sees that it is. */
-COLD void thread_detach_oddly_(struct thread *thread)
+COLD void thread_detach_slow_(struct thread *thread)
 {
     thread_must_not_be_left(thread);
     pool_record_end_(thread);
@@ -123,6 +130,7 @@ COLD void thread_detach_oddly_(struct thread *thread)
     if (thread->census)
         record_stack(thread, true);
     budget_ends(&thread->stacks);
+    thread->dead_san = thread->current->san;
     thread->here = &thread->dead_san;
 }
 
@@ -156,24 +164,35 @@ void thread_entry_(struct arch_transfer transfer)
 /* ---- the choice of what runs next ---------------------------------------------------------------------------- */
 
 /* What is pinned, and what is not, in turns. */
-COLD struct fibre *thread_pick_oddly_(struct thread *thread)
+static inline __attribute__((always_inline)) struct fibre *pick_slow(struct thread *thread)
 {
     struct fibre *fibre = NULL;
-    bool pinned = plain_load(&thread->picks.pinned, memory_order_relaxed), first = false;
+    bool pinned = slow_flags_has(&thread->slow_pick, PICK_PINNED), first = false;
     if (UNLIKELY(pinned)) {
         first = thread->pinned.turn = thread->driver ? driver_choose(thread, 2) : !thread->pinned.turn;
         fibre = first ? pinned_pick(thread) : NULL;
     }
     if (!fibre)
         fibre = thread->stealing ? stealing_pick_slow_(thread) : thread->pool->scheduler->pick(thread);
-    thread->picks.fair = false;
+    thread->slow_pick.own &= ~(uint32_t)PICK_FAIR;
     return fibre || !pinned || first ? fibre : pinned_pick(thread);
 }
 
-COLD void thread_ready_oddly_(struct thread *thread, struct member *member, bool here)
+COLD struct fibre *thread_pick_slow_(struct thread *thread)
+{
+    return pick_slow(thread);
+}
+
+COLD struct fibre *thread_point_and_pick_slow_(struct thread *thread)
+{
+    driver_point(thread);
+    return pick_slow(thread);
+}
+
+COLD void thread_ready_slow_(struct thread *thread, struct member *member, bool here)
 {
     struct fibre *fibre = member->fibre;
-    if (fibre->pinned)
+    if (fibre_is_pinned(fibre))
         pool_send_pinned(thread, fibre);
     else if (!shared_mail_up(thread, member))
         ;
@@ -187,9 +206,9 @@ COLD void thread_ready_oddly_(struct thread *thread, struct member *member, bool
  * returns to the thread that drives it. */
 COLD struct fibre *thread_give_up_(struct thread *thread, struct fibre *next)
 {
-    if (next && next->pinned) {
+    if (next && fibre_is_pinned(next)) {
         list_push_front(&thread->pinned.ready, &next->queued);
-        plain_store(&thread->picks.pinned, true, memory_order_relaxed);
+        atomic_store_explicit(&thread->slow_pick.any, PICK_PINNED, memory_order_relaxed);
     } else if (next && thread->pool->scheduler->alone) {
         runq_prepend(&thread->runq, &thread->runq.ready, next);
     } else if (next) {
@@ -205,14 +224,14 @@ struct thread *thread_park(struct thread *thread)
 
 struct thread *thread_yield(struct thread *thread)
 {
-    driver_point(thread);
-    struct fibre *to = thread_pick(thread);
+    struct fibre *to = thread_point_and_pick(thread);
     if (UNLIKELY(!to)) {
-        if (UNLIKELY(thread->odd.always))
-            check_canary(thread);
-        bool wanted = thread->odd.shared && shared_fibre_is_wanted(shared_of(thread->current));
-        if (!wanted && !thread_is_to_go(thread))
+        bool wanted = thread_on_shared(thread) && shared_fibre_is_wanted(shared_of(thread->current));
+        if (!wanted && !thread_is_to_go(thread)) {
+            if (UNLIKELY(slow_flags_has(&thread->slow_switch, SWITCH_CANARIES)))
+                check_canary(thread); /* as leaving does */
             return thread;
+        }
     }
     return switch_leave(thread, to, AFTER_YIELD);
 }

@@ -12,9 +12,10 @@ void thread_entry_(struct arch_transfer transfer);
 void thread_look_for_cxx_(struct thread *thread);
 /* All threads of the run save and restore the state of C++ exceptions from now on. */
 void switch_all_save_cxx(struct subprocess *sub);
-void thread_leave_oddly_(struct thread *thread, struct fibre *from);
-void thread_arrive_oddly_(struct thread *thread, struct fibre *to, struct arch_san *here);
-void thread_jump_oddly_(struct thread *thread, struct arch_san *from, struct fibre *to, bool ends);
+void thread_leave_slow_(struct thread *thread, struct fibre *from);
+void thread_arrive_slow_(struct thread *thread, struct fibre *to, struct arch_san *here);
+void thread_jump_slow_(struct thread *thread, struct arch_san *from, struct fibre *to, bool ends);
+void thread_reuse_slow_(struct thread *thread, struct fibre *next);
 void thread_make_san_(struct fibre *to, size_t room);
 void thread_arrive_san_(struct thread *thread, struct arch_san *here, arch_context from);
 struct fibre *thread_give_up_(struct thread *thread, struct fibre *next);
@@ -28,7 +29,7 @@ OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
         struct fibre *left = thread->from;
         atomic_store_explicit(&left->context, from, memory_order_release); /* [S2] */
         if (after == AFTER_YIELD) {
-            if (UNLIKELY(left->pinned))
+            if (UNLIKELY(fibre_is_pinned(left)))
                 pool_send_pinned(thread, left);
             else
                 thread_push(thread, left, PUSH_YIELDED);
@@ -82,8 +83,8 @@ OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_
     }
     thread->current = to;
     thread->switches++;
-    if (UNLIKELY(thread->odd.always))
-        thread_jump_oddly_(thread, from, to, ends);
+    if (UNLIKELY(slow_flags_has(&thread->slow_switch, SWITCH_CHECK)))
+        thread_jump_slow_(thread, from, to, ends);
     struct arch_transfer transfer = arch_context_jump(context, thread);
     thread = transfer.data;
     if (UNLIKELY(arch_tool)) {
@@ -96,16 +97,19 @@ OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_
     return thread;
 }
 
-/* Returns what the arriving side has to do. */
-OWN_INLINE enum after switch_leave_oddly(struct thread *thread, struct fibre *from, enum after after)
+/* Returns the fibre to run next. */
+OWN_INLINE struct fibre *switch_leave_slow(struct thread *thread, struct fibre *from, struct fibre *to,
+                                           enum after after)
 {
-    if (UNLIKELY(thread->odd.always))
-        thread_leave_oddly_(thread, from);
-    if (!thread->odd.shared)
-        return after;
-    thread->odd.shared = false;
-    arch_san_release(&from->san);
-    return after == AFTER_PARK ? AFTER_SHARED_PARK : AFTER_SHARED_YIELD;
+    uint32_t flags = atomic_load_explicit(&thread->slow_switch.any, memory_order_acquire); /* [Z3] */
+    if (UNLIKELY(flags & SWITCH_CHECK))
+        thread_leave_slow_(thread, from);
+    if (thread->slow_switch.own) { /* SWITCH_SHARED */
+        thread->slow_switch.own = 0;
+        arch_san_release(&from->san);
+        thread->after = after == AFTER_PARK ? AFTER_SHARED_PARK : AFTER_SHARED_YIELD;
+    }
+    return UNLIKELY(flags & SWITCH_LEAVE) ? thread_give_up_(thread, to) : to;
 }
 
 OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibre *to, enum after after)
@@ -113,13 +117,10 @@ OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibr
     struct fibre *from = thread->current;
     if (UNLIKELY(arch_locals_generation() != thread->locals))
         thread_look_for_cxx_(thread); /* [S5] */
-    if (UNLIKELY(plain_load(&thread->odd.any, memory_order_relaxed))) {
-        after = switch_leave_oddly(thread, from, after);
-        if (thread_is_to_go(thread))
-            to = thread_give_up_(thread, to);
-    }
     thread->from = from;
     thread->after = after;
+    if (UNLIKELY(slow_flags_any(&thread->slow_switch)))
+        to = switch_leave_slow(thread, from, to, after);
     return switch_jump(thread, &from->san, to, false);
 }
 
@@ -133,8 +134,7 @@ OWN_INLINE struct thread *switch_to(struct thread *thread, struct fibre *to)
  * that was left. */
 OWN_INLINE_ALWAYS struct thread *switch_park(struct thread *thread)
 {
-    driver_point(thread);
-    struct fibre *to = thread_pick(thread);
+    struct fibre *to = thread_point_and_pick(thread);
     if (UNLIKELY(to == thread->current))
         return thread; /* [S3] it was claimed and queued here already */
     return switch_leave(thread, to, AFTER_PARK);
@@ -145,12 +145,11 @@ OWN_INLINE void switch_reuse(struct thread *thread, struct fibre *next, struct s
 {
     next->stack = stack;
     next->home = thread;
-    next->san = thread->dead_san;
     atomic_store_explicit(&next->context, NULL, memory_order_relaxed);
     thread->current = next;
     thread->switches++;
-    if (UNLIKELY(thread->odd.always))
-        thread_arrive_oddly_(thread, NULL, &next->san);
+    if (UNLIKELY(slow_flags_has(&thread->slow_switch, SWITCH_CHECK)))
+        thread_reuse_slow_(thread, next);
 }
 
 struct fibre *thread_pick_after_end_(struct thread *thread);
@@ -183,14 +182,14 @@ OWN_INLINE struct thread *switch_serve_shared(struct thread *thread)
     if (!next && !thread_is_to_go(thread) && shared_fibre_goes_on(thread, shared_of(fibre))) {
         thread->current = fibre;
         thread->switches++;
-        if (UNLIKELY(thread->odd.always))
-            thread_arrive_oddly_(thread, NULL, &fibre->san);
+        if (UNLIKELY(slow_flags_has(&thread->slow_switch, SWITCH_CHECK)))
+            thread_arrive_slow_(thread, NULL, &fibre->san);
         return thread;
     }
     arch_san_release(&fibre->san);
     thread->from = fibre;
     thread->after = AFTER_SHARED_END;
-    thread->odd.shared = false;
+    thread->slow_switch.own = 0;
     return switch_jump(thread, &thread->dead_san, next, true);
 }
 

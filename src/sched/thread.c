@@ -42,7 +42,6 @@ static bool enter_shared(struct thread *thread, struct shared_fibre *shared)
 
 static void go_to(struct thread *thread, struct fibre *fibre)
 {
-    thread->from = NULL;
     thread->after = AFTER_LOOP;
     switch_jump(thread, &thread->loop_san, fibre, false);
     if (UNLIKELY(thread->refused.fibre != NULL)) {
@@ -57,7 +56,7 @@ static void run(struct thread *thread, struct fibre *fibre)
 {
     while (fibre) {
         thread->late = NULL;
-        if (UNLIKELY(fibre->shared)) {
+        if (UNLIKELY(fibre_is_shared(fibre))) {
             if (enter_shared(thread, shared_of(fibre)))
                 go_to(thread, fibre);
         } else {
@@ -80,7 +79,7 @@ static void begin(struct thread *thread)
     }
     bool fences = thread->concurrent && !arch_membarrier_works;
     if (thread->cxx || thread->driver || thread->census || thread->sub->memory.most || fences || arch_tool)
-        plain_store(&thread->odd.always, true, memory_order_relaxed);
+        atomic_fetch_or_explicit(&thread->slow_switch.any, SWITCH_CHECK, memory_order_relaxed);
     thread->here = &thread->loop_san;
     if (!thread->driver)
         arch_san_thread(&thread->loop_san);
@@ -122,7 +121,7 @@ void thread_drive(struct thread *thread)
         run(thread, fibre ? fibre : pool_find_work(thread));
         late = is_late(thread);
     }
-    plain_store(&thread->odd.leave, false, memory_order_relaxed);
+    atomic_fetch_and_explicit(&thread->slow_switch.any, ~(uint32_t)SWITCH_LEAVE, memory_order_relaxed);
 }
 
 /* Under a seed strands are taken over far more often than by the clock, if that is asked for. */
@@ -148,13 +147,13 @@ COLD void thread_tick_(struct thread *thread)
     if (UNLIKELY(atomic_load_explicit(&thread->hold.asked, memory_order_relaxed)))
         pool_stand_still(thread);
     if (is_late(thread)) /* back to the driver, at the next switch */
-        plain_store(&thread->odd.leave, true, memory_order_relaxed);
+        atomic_fetch_or_explicit(&thread->slow_switch.any, SWITCH_LEAVE, memory_order_relaxed);
     bool early = thread->switches - thread->pass.switches < LOOK_EVERY && now - thread->pass.at < ms;
     if (early && !stirs_by_seed(thread))
         return;
     thread->pass.switches = thread->switches;
     thread->pass.at = now;
-    thread->picks.fair = true;
+    thread->slow_pick.own |= PICK_FAIR;
     if (now - thread->service.recorded >= ms) {
         thread->now = driver_now(thread->sub);
         service_record(thread, now, ms);

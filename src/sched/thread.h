@@ -16,8 +16,8 @@
  *           runtime's thread-local variables. So a thread notices the runtime by their generation, when it leaves the
  *           first such strand, and has all threads of the run save and restore that state before the strand can go on
  *           anywhere. A thread that begins later does the same if the process has a runtime by then.
- * ORDERING  [S2] release pairs with [S1] acquire: all that the fibre did is seen where it goes on. The relaxed stores
- *           of odd.always [S5] are ordered by the same pair.
+ * ORDERING  [S2] release pairs with [S1] acquire: all that the fibre did is seen where it goes on. The same pair orders
+ *           SWITCH_CHECK, which is set relaxed [S5].
  * PROGRESS  the wait at [S4] is as long as a switch; nothing between a claimable state and the jump may block.
  * NOT DONE  a second claimable state that is entered after the switch by compare-and-swap: one atomic more on every
  *           block. Looking for a C++ runtime whenever a library was loaded: only the loader's lock tells, and that
@@ -50,7 +50,7 @@ OWN_INLINE bool subprocess_is_left(const struct subprocess *sub)
 }
 
 /* Where the child of a fork may come to that a handler of the user's has made, or another function of his that was
- * called from here: it is not to run what its thread would run next. Switches ask only if odd.always is set, and the
+ * called from here: it is not to run what its thread would run next. Switches ask only if SWITCH_CHECK is set, and the
  * handler of forks sets it. */
 OWN_INLINE void thread_must_not_be_left(const struct thread *thread)
 {
@@ -68,31 +68,30 @@ void thread_drive(struct thread *thread);
  * queued again as soon as it is left. Returns the thread that it goes on on. */
 struct thread *thread_park(struct thread *thread);
 struct thread *thread_yield(struct thread *thread);
-void thread_detach_oddly_(struct thread *thread);
+void thread_detach_slow_(struct thread *thread);
 
 /* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch,
  * and thread->current names the fibre until then, although it may be gone. */
 OWN_INLINE void thread_detach(struct thread *thread)
 {
     atomic_signal_fence(memory_order_seq_cst); /* it was counted before; pool_close_begin has a barrier for both [L4] */
-    if (UNLIKELY(thread->odd.always))
-        thread_detach_oddly_(thread);
-    thread->dead_san = thread->current->san;
+    if (UNLIKELY(slow_flags_has(&thread->slow_switch, SWITCH_CHECK)))
+        thread_detach_slow_(thread);
     thread->dead = thread->current->stack;
 }
 
-void thread_ready_oddly_(struct thread *thread, struct member *member, bool here);
+void thread_ready_slow_(struct thread *thread, struct member *member, bool here);
 
 /* After the end of the strand that ran here, this one's fibre, of the same pool, runs next, in its place. */
 OWN_INLINE void thread_go_on_with(struct thread *thread, struct member *member)
 {
     struct fibre *fibre = member->fibre;
-    bool odd = fibre->odd;
+    bool slow = fibre->slow_wake;
     arch_san_release(member);
-    if (LIKELY(!odd))
+    if (LIKELY(!slow))
         thread->next = fibre;
-    else if (fibre->pinned)
-        thread_ready_oddly_(thread, member, true);
+    else if (fibre_is_pinned(fibre))
+        thread_ready_slow_(thread, member, true);
     else if (shared_mail_up(thread, member))
         thread->next = fibre;
 }
@@ -109,14 +108,20 @@ OWN_INLINE void thread_tick(struct thread *thread)
 /* It goes at its next switch: resize.c. */
 OWN_INLINE bool thread_is_to_go(const struct thread *thread)
 {
-    return UNLIKELY(plain_load(&thread->odd.leave, memory_order_acquire)); /* [Z3] */
+    return UNLIKELY(atomic_load_explicit(&thread->slow_switch.any, memory_order_acquire) & SWITCH_LEAVE); /* [Z3] */
+}
+
+/* Whether the calling strand lives on a shared fibre. */
+OWN_INLINE bool thread_on_shared(const struct thread *thread)
+{
+    return UNLIKELY(thread->slow_switch.own & SWITCH_SHARED);
 }
 
 /* Whether the thread has looked around, and has picked nothing since: a strand that may find what it wants again and
  * again yields then. The pick after a look answers it: the fibre that it takes has the usual time. */
 OWN_INLINE bool thread_is_asked_for(const struct thread *thread)
 {
-    return UNLIKELY(thread->picks.fair);
+    return UNLIKELY(thread->slow_pick.own & PICK_FAIR);
 }
 
 OWN_INLINE_ALWAYS void thread_push(struct thread *thread, struct fibre *fibre, enum push how)
@@ -127,13 +132,24 @@ OWN_INLINE_ALWAYS void thread_push(struct thread *thread, struct fibre *fibre, e
         pool_notify(thread);
 }
 
-struct fibre *thread_pick_oddly_(struct thread *thread);
+struct fibre *thread_pick_slow_(struct thread *thread);
+struct fibre *thread_point_and_pick_slow_(struct thread *thread);
+
+OWN_INLINE_ALWAYS struct fibre *thread_pick_fast_(struct thread *thread)
+{
+    return LIKELY(thread->stealing) ? stealing_pick(thread) : thread->pool->scheduler->pick(thread);
+}
 
 OWN_INLINE_ALWAYS struct fibre *thread_pick(struct thread *thread)
 {
-    if (UNLIKELY(plain_load(&thread->picks.any, memory_order_relaxed)))
-        return thread_pick_oddly_(thread);
-    return LIKELY(thread->stealing) ? stealing_pick(thread) : thread->pool->scheduler->pick(thread);
+    return UNLIKELY(slow_flags_any(&thread->slow_pick)) ? thread_pick_slow_(thread) : thread_pick_fast_(thread);
+}
+
+/* driver_point, then thread_pick. With a second driver all picks are slow, so the fast path has no point. */
+OWN_INLINE_ALWAYS struct fibre *thread_point_and_pick(struct thread *thread)
+{
+    return UNLIKELY(slow_flags_any(&thread->slow_pick)) ? thread_point_and_pick_slow_(thread)
+                                                        : thread_pick_fast_(thread);
 }
 
 OWN_INLINE bool thread_take(struct thread *thread, struct fibre *fibre)
@@ -145,10 +161,10 @@ OWN_INLINE bool thread_take(struct thread *thread, struct fibre *fibre)
 OWN_INLINE void thread_ready(struct thread *thread, struct member *member)
 {
     struct fibre *fibre = member->fibre;
-    bool odd = fibre->odd, here = fibre->pool == thread->pool;
+    bool slow = fibre->slow_wake, here = fibre->pool == thread->pool;
     arch_san_release(member); /* nothing of it is read from here on: the thread that takes it may end and reuse it */
-    if (UNLIKELY(odd))
-        thread_ready_oddly_(thread, member, here);
+    if (UNLIKELY(slow))
+        thread_ready_slow_(thread, member, here);
     else if (LIKELY(here))
         thread_push(thread, fibre, PUSH_WOKEN);
     else

@@ -10,6 +10,7 @@
 #include "pinned_type.h"
 #include "runq_type.h"
 #include "service.h"
+#include "slow_flags.h"
 
 struct driver;
 struct fibre;
@@ -77,32 +78,14 @@ struct thread_hold {
 struct thread {
     /* ---- The thread itself, at every switch; or read at every switch. Two cache lines. ---- */
     struct fibre *current; /* NULL: in the loop, or between two fibres */
-    struct fibre *from;    /* of a switch that is under way */
+    struct fibre *from;    /* of a switch that is under way, unless it leaves the loop or an ended strand */
     enum after after;
     int32_t ticks;     /* operations until the next thread_tick */
     int32_t period;    /* what ticks starts from */
     bool concurrent;   /* the run has several threads: atomics are needed. Set while this thread is the only one */
     bool stealing;     /* the scheduler is the default one: its hot functions are called directly */
     uint8_t fair_turn; /* which list it tries first */
-    bool canaries;     /* stacks without guard pages exist: set by any thread */
-    bool waits;        /* one that is driven waits for what becomes ready */
-    bool census;       /* sub->census */
-    union {
-        struct {
-            bool fair;   /* set by a pass: the next pick takes from the queues' other end */
-            bool pinned; /* there may be pinned fibres to run: set by anybody, cleared by the thread itself */
-            bool seeded; /* there is a second driver */
-        };
-        uint32_t any; /* picking has more to do */
-    } picks;
-    union {
-        struct {
-            bool always; /* canaries, or cxx, or driver, or census, or the pool is closing: set by anybody */
-            bool shared; /* the current fibre is a shared one */
-            bool leave;  /* it goes at its next switch: set and cleared by the resizer */
-        };
-        uint32_t any; /* the switch has more to do */
-    } odd;
+    struct slow_flags slow_pick, slow_switch; /* PICK_*, SWITCH_*; part of them is for other threads to set */
     struct fibre *next;   /* made runnable by the end of the strand that ran here: goes on at once, in its place */
     struct arch_cxx *cxx; /* the system's thread's state of C++ exceptions; NULL: there is no C++ runtime */
 
@@ -131,6 +114,8 @@ struct thread {
     uint64_t ticked;          /* driver_ticks of the last tick */
     int64_t limit;            /* one that is driven goes back to its driver at this instant; else ARCH_FOREVER */
     uint32_t awaits;          /* in all spin loops so far */
+    bool waits;               /* one that is driven waits for what becomes ready */
+    bool census;              /* sub->census */
     struct thread_pass pass;
     struct thread_search search;
     struct service service; /* read by busy threads of the pool, too */

@@ -25,7 +25,7 @@ void strand_check_locked(const void *mutex, const char *file, int line)
         return;
     *checked = (struct checked){own_of(me)->checked, mutex, file, line};
     own_of(me)->checked = checked;
-    me->odd = true; /* its end looks at it */
+    me->slow_end = true; /* its end looks at it */
     if (!own_of(me)->section_file || me->section_by_mutex)
         section_by_mutex(me);
 }
@@ -84,7 +84,7 @@ static bool outlives_the_scope(const struct scope *scope, const char *top, const
 NOINLINE void strand_check_argument_(strand_scope handle, const void *arg, const char *function)
 {
     struct thread *thread = thread_self();
-    if (!thread || !thread->current || thread->odd.shared)
+    if (!thread || !thread->current || thread_on_shared(thread))
         return;
     struct cb *me = current_of(thread);
     const struct stack *stack = me->member.fibre->stack;

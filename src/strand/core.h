@@ -134,8 +134,9 @@ struct cb {
     uint8_t blocked; /* enum blocked */
     bool listed;     /* in anchor->ended, by wait.node.link: as `sibling` */
     bool started : 1;
-    bool odd : 1; /* the root, or counted, or with extra, locals, an exception, or once with locks: its end has more */
-    bool counted : 1;          /* against options.max_strands */
+    bool slow_end : 1; /* its end and its owner take slow paths: it is the root, pinned, counted or listed, has extra or
+                          locals, threw, or had locks */
+    bool counted : 1;  /* against options.max_strands */
     bool section_by_mutex : 1; /* section.h */
     bool anew : 1;             /* its select has tried all cases: a channel that is gone by now was there */
     bool guest : 1;            /* it runs on a shared fibre */
@@ -159,7 +160,7 @@ struct cb {
 
     union {
         uint64_t blocked_on;    /* for people: an id, a time, ... */
-        struct local *inherits; /* until it begins, if it is odd; cb_inherits */
+        struct local *inherits; /* until it begins, if slow_end; cb_inherits */
     };
     int64_t since; /* for people */
 };
@@ -167,7 +168,7 @@ struct cb {
 /* Of one that has not begun, and has not been made to throw. */
 static inline struct local *cb_inherits(const struct cb *c)
 {
-    return UNLIKELY(c->odd) ? c->inherits : NULL;
+    return UNLIKELY(c->slow_end) ? c->inherits : NULL;
 }
 
 /* Of one that has ended, or is about to be judged. */
@@ -190,7 +191,7 @@ static inline void cb_throws(struct cb *c, strand_exception *e)
 {
     c->exception = e;
     c->outcome = OUTCOME_FAILED; /* to be judged */
-    c->odd = true;
+    c->slow_end = true;
 }
 
 /* What a strand has open, and nobody else touches. Zero, but for `tries` and `locals`, where none has anything open:
@@ -201,7 +202,7 @@ struct own {
     struct block *blocks;      /* the innermost open one */
     uint32_t depth;            /* how many blocks are open: the index of the innermost; index 0 is its own cancel */
     uint32_t floor; /* sources with an index below it are put off: by a shield, or because an exception is in flight */
-    struct lockset *lockset; /* the locks that it holds; NULL if it never held one, else the cb is odd */
+    struct lockset *lockset; /* the locks that it holds; NULL if it never held one, else slow_end */
     struct local *locals;
     uint32_t shield; /* as floor, by shields alone */
     /* In a section nobody suspends. */
@@ -409,7 +410,7 @@ struct runtime {
     _Atomic bool told_to_end; /* by a shut-down, or because it was out of work: the root's interruption is no failure */
     struct unwindings unwindings;
     bool shares;          /* for tests: strands that name no fibre live on pool.common */
-    bool spawns_oddly;    /* shares, or max_strands */
+    bool slow_spawn;      /* shares, or max_strands */
     atomic_flag hand_off; /* join.c */
 };
 

@@ -173,7 +173,7 @@ COLD void end_slowly(struct thread *thread, struct cb *c)
     judge(c);
     locals_release(own_of(c)->locals);
     own_of(c)->locals = NULL;
-    if (UNLIKELY(c->member.fibre->pinned))
+    if (UNLIKELY(fibre_is_pinned(c->member.fibre)))
         pool_unpin(c->member.fibre->home);
     bool root = is_root(thread, c);
     if (UNLIKELY(root))
@@ -216,7 +216,7 @@ void end_refused(struct member *member, int error)
         fail_to_start(thread, c, error);
     judge(c);
     locals_release(inherits);
-    if (c->member.fibre->pinned)
+    if (fibre_is_pinned(c->member.fibre))
         pool_unpin(c->member.fibre->home);
     bool root = is_root(thread, c);
     if (root)

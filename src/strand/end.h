@@ -77,8 +77,8 @@ bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, struct 
 static inline void end_wake(struct thread *thread, uintptr_t ends)
 {
     struct wait_node *node = (struct wait_node *)ends;
-    if (UNLIKELY(node->next != NULL || node->waiter->member.fibre->pool != thread->pool || thread->driver ||
-                 thread->picks.fair)) {
+    const uint32_t slow = thread->slow_pick.own & (PICK_FAIR | PICK_SIM);
+    if (UNLIKELY(node->next != NULL || node->waiter->member.fibre->pool != thread->pool || slow)) {
         end_waited_for_(thread, ends);
         return;
     }
@@ -92,7 +92,7 @@ static inline void end_wake(struct thread *thread, uintptr_t ends)
 static inline void end_strand(struct thread *thread, struct cb *c)
 {
     uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
-    if (UNLIKELY(c->odd || (ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
+    if (UNLIKELY(c->slow_end || (ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
         end_slowly(thread, c);
         return;
     }
@@ -131,7 +131,7 @@ static inline bool ends_link(struct thread *thread, struct cb *c, struct wait_no
 
 static inline void end_consume(struct thread *thread, struct scope *scope, struct cb *child)
 {
-    if (UNLIKELY(child->odd || scope->flags)) {
+    if (UNLIKELY(child->slow_end || scope->flags)) {
         end_consume_slowly(thread, scope, child);
         return;
     }

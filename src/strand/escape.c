@@ -34,7 +34,7 @@ void must_not_hold_address(struct thread *thread, const void *block, size_t size
                            const char *function)
 {
     void *word;
-    size_t end = thread->odd.shared ? size : 0;
+    size_t end = thread_on_shared(thread) ? size : 0;
     for (size_t at = -(uintptr_t)block % sizeof word; at + sizeof word <= end; at += sizeof word) {
         memcpy(&word, (const char *)block + at, sizeof word);
         arch_san_look(&word, sizeof word);

@@ -9,7 +9,7 @@
 /* Whether an address lies in the stack of the shared fibre that the caller runs on. */
 OWN_INLINE bool lies_on_shared_stack(struct thread *thread, const void *at)
 {
-    return UNLIKELY(thread->odd.shared) && shared_fibre_has(thread->current, at);
+    return UNLIKELY(thread_on_shared(thread)) && shared_fibre_has(thread->current, at);
 }
 
 /* An address is about to be handed to others: it must not lie in the stack of the shared fibre that the caller runs on,

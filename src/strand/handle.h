@@ -160,7 +160,7 @@ static inline void cb_uncount(struct thread *thread, struct cb *c)
 }
 
 /* Returns NULL if there is no memory. The caller sets what is not set here, or cb_construct has set it. */
-static inline struct cb *cb_new(struct thread *thread)
+static inline __attribute__((always_inline)) struct cb *cb_new(struct thread *thread)
 {
     struct fibre *fibre = driver_slab_get(thread, &worker_of(thread)->cbs);
     if (UNLIKELY(!fibre))
@@ -172,7 +172,7 @@ static inline struct cb *cb_new(struct thread *thread)
     plain_store(&fibre->pool, thread->pool, memory_order_relaxed); /* read by the thread that closes a pool */
     fibre->started = false;
     fibre->rank = 0;
-    fibre->odd = 0;
+    plain_store(&fibre->slow_wake, 0, memory_order_relaxed); /* with a strand that spins on a mutex */
     ASSERT_SLOW(own_is_clean(own_of(c)));
     cb_publish_(thread, c);
     return c;

@@ -56,7 +56,7 @@ static void list_end(struct scope *scope, struct cb *child)
     if (!scope_has_winner(scope) && scope->unseen == &scope->ended)
         scope->unseen = &child->wait.node.link;
     child->listed = true;
-    child->odd = true; /* also in a plain scope: it is consumed by end_consume_slowly */
+    child->slow_end = true; /* also in a plain scope: it is consumed by end_consume_slowly */
     scope->ends++;
     const unsigned consumes = STRAND_SERVICE | STRAND_FIRST_WINS;
     if (UNLIKELY(scope->ends == HOARD) && scope->flags && !(scope->flags & consumes))

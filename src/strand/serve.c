@@ -66,7 +66,7 @@ ARCH_NOT_INSTRUMENTED static void leave_serving(struct serving *serving)
 static inline void begin(struct cb *c)
 {
     c->started = true;
-    if (UNLIKELY(c->odd))
+    if (UNLIKELY(c->slow_end))
         own_of(c)->locals = c->inherits;
 }
 

@@ -86,7 +86,7 @@ static void place_on_own(struct fibre *fibre, const struct plan *plan)
     if (plan->pool)
         plain_store(&fibre->pool, plan->pool, memory_order_relaxed);
     if (plan->pin) {
-        fibre->pinned = true;
+        plain_store(&fibre->slow_wake, FIBRE_PINNED, memory_order_relaxed);
         fibre->home = plan->pin;
     }
 }
@@ -110,7 +110,7 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
     plain_store(&c->extra, plan->extra, memory_order_release); /* with cb_name of a dumper [PB1] */
     c->counted = runtime_of(thread)->options.max_strands != 0;
     c->inherits = me ? locals_keep(own_of(me)->locals) : NULL;
-    c->odd = c->counted || c->extra || c->inherits || plan->pin;
+    c->slow_end = c->counted || c->extra || c->inherits || plan->pin;
     *out = c;
     return 0;
 }
@@ -173,13 +173,13 @@ static int strangers_scope(struct thread *thread, struct cb *me, strand_scope ha
 static inline __attribute__((always_inline)) void launch(struct thread *thread, struct cb *c)
 {
     struct fibre *fibre = c->member.fibre;
-    bool odd = fibre->odd, here = fibre->pool == thread->pool;
+    bool slow = fibre->slow_wake, here = fibre->pool == thread->pool;
     count_spawned(thread);
     if (UNLIKELY(!here))
         count_up(&thread->counts.departed);
     arch_san_release(c); /* nothing of it is read from here on: who takes it may end and reuse it */
-    if (UNLIKELY(odd))
-        thread_ready_oddly_(thread, &c->member, here);
+    if (UNLIKELY(slow))
+        thread_ready_slow_(thread, &c->member, here);
     else if (LIKELY(here))
         thread_push(thread, fibre, PUSH_NEW);
     else
@@ -297,9 +297,9 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
     struct thread *thread = must_be_strand("strand_spawn");
     struct cb *me = current_of(thread);
     struct scope *scope = handle_scope(handle);
-    bool plain = fn && scope && !thread->odd.shared && block_owner(&scope->block) == me && !scope->flags &&
+    bool plain = fn && scope && !thread_on_shared(thread) && block_owner(&scope->block) == me && !scope->flags &&
                  scope->count < scope->look_at && !scope->cancelled && !own_of(me)->locals &&
-                 !runtime_of(thread)->spawns_oddly;
+                 !runtime_of(thread)->slow_spawn;
     struct cb *c = LIKELY(plain) ? cb_new(thread) : NULL;
     if (UNLIKELY(!c))
         return spawn_or_throw(thread, handle, fn, arg, __builtin_return_address(0));

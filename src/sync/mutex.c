@@ -30,7 +30,8 @@ static inline bool take_free(struct thread *thread, struct cb *me, struct mutex 
 OWN_INLINE bool runs(uint64_t owner)
 {
     struct fibre *fibre = plain_load(&((struct cb *)(uintptr_t)owner)->member.fibre, memory_order_relaxed);
-    return fibre && !fibre->shared && atomic_load_explicit(&fibre->context, memory_order_relaxed) == NULL;
+    bool shared = fibre && plain_load(&fibre->slow_wake, memory_order_relaxed) & FIBRE_SHARED;
+    return fibre && !shared && atomic_load_explicit(&fibre->context, memory_order_relaxed) == NULL;
 }
 
 /* Spin for a moment on a mutex that is held. Returns whether the caller has acquired it. */

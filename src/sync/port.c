@@ -140,7 +140,7 @@ static void check_content(const void *message, size_t size)
 {
     struct thread *thread = thread_self();
     const struct fibre *fibre = thread ? plain_load(&thread->current, memory_order_relaxed) : NULL;
-    if (UNLIKELY(fibre && fibre->shared) && shared_fibre_has(fibre, __builtin_frame_address(0)))
+    if (UNLIKELY(fibre && fibre_is_shared(fibre)) && shared_fibre_has(fibre, __builtin_frame_address(0)))
         must_not_hold_address(thread, message, size, NULL, "the message", "strand_port_send");
 }
 

@@ -395,7 +395,7 @@ static int wait_for_one(struct thread **thread, struct select *s)
 {
     struct cb *me = s->me;
     uint32_t happened = SELECT_NONE;
-    if (UNLIKELY((*thread)->odd.shared))
+    if (UNLIKELY(thread_on_shared(*thread)))
         keep_values(*thread, s);
     s->offers = offers_get(*thread, s->count);
     if (!s->offers) {

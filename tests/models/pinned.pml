@@ -8,8 +8,8 @@
  *           src/sched/seek.c: pool_find_work
  *           src/sched/idle.h: thread_has_own
  *           Labels [P1] [P2].
- * MEMORY    the thread's clearing of picks.pinned lies in a store buffer until `memory` or a locked instruction of the
- *           thread empties it, unless it is one itself. A poster's store to picks.pinned may come after its load of
+ * MEMORY    the thread's clearing of PICK_PINNED lies in a store buffer until `memory` or a locked instruction of the
+ *           thread empties it, unless it is one itself. A poster's store to PICK_PINNED may come after its load of
  *           dozes, but is over before it takes the lock.
  * ABSTRACTS the inbox and the list of those that are ready to numbers; all other work of the pool to strands that keep
  *           the thread busy until all pinned ones have run (BUSY), or none; who is woken for other work to a wake-up at
@@ -21,8 +21,8 @@
  *           NOROUSE      nobody wakes it
  *           ROUSESEEKER  it is woken only if it is the seeker
  *           ROUSESLEEPER it is woken only if it is not
- *           CLEARLATE    picks.pinned is cleared after the inbox was taken
- *           CLEARLAZY    picks.pinned is cleared by a plain store
+ *           CLEARLATE    PICK_PINNED is cleared after the inbox was taken
+ *           CLEARLAZY    PICK_PINNED is cleared by a plain store
  *           TAKETWICE    what was in the inbox is read and emptied in two steps
  */
 /* S-41 */
@@ -42,7 +42,7 @@
 #define FIBRES 3 /* the first poster has two */
 
 byte inbox, ready, ran, posted, done; /* fibres */
-bit flag;                             /* picks.pinned */
+bit flag;                             /* PICK_PINNED */
 bit clearing;                         /* a store of zero to it is in the thread's buffer */
 bit dozes;
 bit lock;

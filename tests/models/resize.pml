@@ -48,7 +48,7 @@
 #define GONE 3
 
 byte life = HERE; /* of the thread that goes and comes */
-bit leave;        /* odd.leave */
+bit leave;        /* SWITCH_LEAVE */
 byte inbox[2];
 byte size = 2;
 byte alive = 1; /* threads of the system in its record */
