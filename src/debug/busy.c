@@ -8,7 +8,7 @@
 
 #include "../sched/posts.h"
 #include "../sched/timers.h"
-#include "../strand/all.h"
+#include "../strand/each_strand.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"

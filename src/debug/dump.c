@@ -10,7 +10,7 @@
 #include "still.h"
 #include "watch.h"
 
-#include "../strand/all.h"
+#include "../strand/each_strand.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"

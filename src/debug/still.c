@@ -6,7 +6,7 @@
 #include "watch.h"
 
 #include "../base/sort.h"
-#include "../strand/all.h"
+#include "../strand/each_strand.h"
 #include "../strand/handle.h"
 #include "../strand/worker.h"
 

@@ -1,6 +1,6 @@
 /*
  * Crews: their queues, and the life of their threads. The protocol block is in crew.h; opening, finding and ending a
- * crew is in opening.c.
+ * crew is in crew_open.c.
  */
 #include "crew.h"
 

@@ -99,7 +99,7 @@ static inline void crew_unlock(struct crew *crew)
     spin_unlock(&crew->lock);
 }
 
-/* ---- opening.c ---- */
+/* ---- crew_open.c ---- */
 
 /* Find the crew behind a handle, and keep it until crew_leave. NULL: no memory. Misuse if the handle is stale. */
 struct crew *crew_enter(struct thread *thread, strand_crew handle, const char *function);

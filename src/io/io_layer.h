@@ -19,7 +19,7 @@ enum run_crew {
 
 enum { IO_PART = 0 }; /* in runtime.parts */
 struct io_run {
-    _Atomic(struct crew *) crews[RUN_CREWS];   /* opening.c */
+    _Atomic(struct crew *) crews[RUN_CREWS];   /* crew_open.c */
     _Atomic(struct descriptors *) descriptors; /* the table of descriptor.c; NULL: none was used */
 };
 

@@ -38,9 +38,9 @@
 #include "out_of_work.h"
 #include "quiescence.h"
 
-#include "../strand/all.h"
 #include "../strand/cancel.h"
 #include "../strand/cancel_reason.h"
+#include "../strand/each_strand.h"
 #include "../strand/end.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"

@@ -360,7 +360,7 @@ struct worker {
     struct thread thread;
     struct slab_cache cbs, guests, blocks, objects, tickets;
     uint64_t serial, serials;     /* the next, and how many are left */
-    strand_exception *exceptions; /* kept for the next throws: reserve.c */
+    strand_exception *exceptions; /* kept for the next throws: exception_reserve.c */
     uint32_t exceptions_count;
     struct ignored ignored[8];
 };

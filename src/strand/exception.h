@@ -106,7 +106,7 @@ strand_exception *exception_swap(struct cb *me, strand_exception *with);
 /* Misuse if the only reference is that of a catch block, where the caller gives one away that it ought to hold. */
 void exception_must_hold(const strand_exception *e, const char *function);
 
-/* Memory: src/strand/reserve.c. Never NULL. */
+/* Memory: src/strand/exception_reserve.c. Never NULL. */
 strand_exception *exception_alloc(void);
 void exception_free(strand_exception *e);
 int exception_reserve_open(struct worker *worker);

@@ -144,7 +144,7 @@ static inline void cb_begin_(struct cb *c)
 }
 
 /* From here on a dump may find the control block and take a reference: so its fibre is set. Pairs with is_live in
- * src/strand/all.c. */
+ * src/strand/each_strand.c. */
 static inline void cb_publish_(struct thread *thread, struct cb *c)
 {
     atomic_store_explicit(&c->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release); /* [HN2] */

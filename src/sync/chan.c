@@ -1,6 +1,6 @@
 /*
  * A channel's life: opening in a scope, closing, and ending with the scope. The protocol block is in chan.h; sending
- * and receiving are in transfer.c, cases of a select in chan_case.c, posting in post.c.
+ * and receiving are in chan_transfer.c, cases of a select in chan_case.c, posting in chan_post.c.
  */
 #include "chan.h"
 

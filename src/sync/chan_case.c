@@ -1,8 +1,8 @@
 /*
- * Channels as cases of a select. The protocol blocks are in chan.h and in select.c; values are moved by transfer.h. The
- * model is tests/models/select.pml.
+ * Channels as cases of a select. The protocol blocks are in chan.h and in select.c; values are moved by
+ * chan_transfer.h. The model is tests/models/select.pml.
  */
-#include "transfer.h"
+#include "chan_transfer.h"
 
 /* The channel of a case, locked. NULL: it has ended since the select began. */
 static inline __attribute__((always_inline)) struct chan *chan_in(struct thread *thread, struct cb *me,
@@ -69,7 +69,7 @@ static enum answer over(struct thread *thread, struct cb *me, strand_case *c, st
         c->result = node->result;
         return SOURCE_DONE;
     }
-    chan_lock(thread, chan); /* the channel may have ended meanwhile: see leave_queue in transfer.c */
+    chan_lock(thread, chan); /* the channel may have ended meanwhile: see leave_queue in chan_transfer.c */
     if (atomic_load_explicit(&node->linked, memory_order_relaxed))
         chan_unlink(node);
     chan_unlock(thread, chan);

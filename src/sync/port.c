@@ -1,6 +1,6 @@
 /*
- * A port's life, and the operations that need no lock: sending and closing, by any thread. Receiving is in message.c;
- * the protocol block is in port.h.
+ * A port's life, and the operations that need no lock: sending and closing, by any thread. Receiving is in
+ * port_receive.c; the protocol block is in port.h.
  */
 #include "port.h"
 

@@ -124,8 +124,7 @@ struct port *port_find(struct thread *thread, strand_port handle);
 __attribute__((noreturn)) void port_misused(struct thread *thread, struct port *port, strand_port handle,
                                             const void *message, size_t room, const char *function);
 
-/* ---- under the lock: message.c ------------------------------------------------------------------------------------
- */
+/* ---- under the lock: port_receive.c --------------------------------------------------------------------------- */
 
 /* Under the lock: hand arrived messages to waiters. If the port is over, end all waits. Waiters are left only if no
  * message is ready, and then WANTED is set. Strands to be made runnable go to the batch. */

@@ -1,5 +1,5 @@
 /*
- * Priority semaphores: taking a permit and returning it. Pruning is in prune.c. The protocol block is in prio.h.
+ * Priority semaphores: taking a permit and returning it. Pruning is in prio_prune.c. The protocol block is in prio.h.
  */
 #include "prio.h"
 
@@ -142,9 +142,9 @@ static inline bool is_free_for(struct prio *sem, const void *key)
 static inline struct member *hand_over(struct thread *thread, struct prio *sem)
 {
     struct ticket *ticket;
-    while ((ticket = queue_best(sem))) {
+    while ((ticket = prio_queue_best(sem))) {
         struct wait_node *node = ticket->node;
-        queue_remove(sem, ticket);
+        prio_queue_remove(sem, ticket);
         if (LIKELY(wait_claim(node, thread->concurrent))) { /* [PS4] */
             node->result = 0;
             return &node->waiter->member;
@@ -248,7 +248,7 @@ static NOINLINE int wait_in_queue(struct thread **thread, struct cb *me, struct 
     struct wait_node *node = ticket->node = &me->wait.node;
     wait_because(*thread, me, BLOCKED_PERMIT, (uint64_t)(uintptr_t)sem);
     node->epoch = wait_arm(*thread, me, own_of(me)->floor);
-    queue_add(sem, ticket);
+    prio_queue_add(sem, ticket);
     prio_unlock(*thread, sem);
     batch_deliver(*thread, pruned);
     if (UNLIKELY(interrupted(me)) && wait_retract(*thread, me)) { /* [W4] */
@@ -260,7 +260,7 @@ static NOINLINE int wait_in_queue(struct thread **thread, struct cb *me, struct 
     }
     prio_lock(*thread, sem);
     if (atomic_load_explicit(&node->linked, memory_order_relaxed))
-        queue_remove(sem, ticket);
+        prio_queue_remove(sem, ticket);
     prio_unlock(*thread, sem);
     return interrupted_here(me) ? -EINTR : -EAGAIN;
 }
@@ -429,7 +429,7 @@ static enum answer stand_in_queue(struct thread *thread, struct cb *me, strand_c
     means->ticket->node = node;
     node->value = means->ticket;
     means->ticket = NULL;
-    queue_add(sem, node->value);
+    prio_queue_add(sem, node->value);
     return SOURCE_NOT;
 }
 
@@ -471,7 +471,7 @@ static enum answer permit_over(struct thread *thread, struct cb *me, strand_case
         struct prio *sem = (struct prio *)(uintptr_t)c->object[0];
         prio_lock(thread, sem);
         if (atomic_load_explicit(&node->linked, memory_order_relaxed))
-            queue_remove(sem, ticket);
+            prio_queue_remove(sem, ticket);
         prio_unlock(thread, sem);
     }
     if (LIKELY(ticket != NULL))

@@ -88,12 +88,12 @@ void prio_give(struct thread *thread, struct prio *sem, const char *function);
 /* Read a member of type size_t. */
 size_t prio_read(const strand_prio_semaphore *sem, size_t offset, const char *function);
 
-/* ---- under the lock: the queue, in queue.c ----------------------------------------------------------------- */
+/* ---- under the lock: the queue, in prio_queue.c ----------------------------------------------------------------- */
 
-void queue_add(struct prio *sem, struct ticket *ticket);
-void queue_remove(struct prio *sem, struct ticket *ticket);
+void prio_queue_add(struct prio *sem, struct ticket *ticket);
+void prio_queue_remove(struct prio *sem, struct ticket *ticket);
 /* The ticket that goes next. NULL: the queue is empty, or no waiter may go. */
-struct ticket *queue_best(struct prio *sem);
+struct ticket *prio_queue_best(struct prio *sem);
 /* The worst ticket for which `may` returns true, or NULL. */
 struct ticket *queue_worst(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
                            struct thread *thread);
@@ -110,7 +110,7 @@ size_t queue_rate(struct prio *sem, bool (*may)(struct thread *thread, struct ti
 /* The priority that a key has now. */
 int64_t queue_ask(struct prio *sem, const void *key);
 /* Whether a newcomer with this key goes before a ticket. */
-bool queue_is_before(struct prio *sem, const void *key, struct ticket *ticket);
+bool prio_queue_is_before(struct prio *sem, const void *key, struct ticket *ticket);
 
 /* Under the lock: prune one waiter, unless all that can be pruned go before `key` (which stands for a further waiter if
  * `comes`). Returns what was done; fibres to be made runnable go to the batch. */

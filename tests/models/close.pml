@@ -3,19 +3,19 @@
  *
  * MODELS    src/sync/chan.c: strand_chan_close, wake_all
  *           src/sync/chan.h: chan_is_over
- *           src/sync/transfer.c: send_locked, receive_locked, receive_from_ring, match, settle, wait_in, do_or_link
- *           src/sync/select.c: attempt, stand_with_all, count_out, select_drop_out, park, leave_all
+ *           src/sync/chan_transfer.c: send_locked, receive_locked, receive_from_ring, match, settle, wait_in,
+ *           do_or_link src/sync/select.c: attempt, stand_with_all, count_out, select_drop_out, park, leave_all
  *           Labels [H1] [H2] [H3] [W1] [W2] [X1] [X2].
- * ABSTRACTS the strands' epochs away, as in select.pml; a queue to a set that is walked in the order of the strands; what
- *           is handed over to a count, moved in the step that claims the partner; spinning to a guard. Posts are in
- *           post.pml, interruptions and selects against each other in select.pml.
+ * ABSTRACTS the strands' epochs away, as in select.pml; a queue to a set that is walked in the order of the strands;
+ *           what is handed over to a count, moved in the step that claims the partner; spinning to a guard. Posts are
+ *           in post.pml, interruptions and selects against each other in select.pml.
  * PARTIES   senders 0 and 1 send once each, on channel 0; two receivers, 2 and 3, take what comes until it is closed;
  *           somebody closes the channel at any time. Nothing else ends the receivers. With SELECT sender 0 sends on
  *           channel 0 or not at all, and strand 2 selects: a value of channel 0, or of channel 1; both cases drop out.
  *           Somebody closes the two channels, in either order.
- * CHECKED   [H2] what was sent is received. [H3] a receiver that is told that the channel is closed leaves nothing in it,
- *           nor anybody who waits to send. [H1] nobody waits where there is something for it: all end. [X1] the select
- *           receives, or all its cases have dropped out, not both, and not less.
+ * CHECKED   [H2] what was sent is received. [H3] a receiver that is told that the channel is closed leaves nothing in
+ *           it, nor anybody who waits to send. [H1] nobody waits where there is something for it: all end. [X1] the
+ *           select receives, or all its cases have dropped out, not both, and not less.
  * MACROS    ROOM         the channel has room for one value
  *           SELECT       a select, see above
  *           NOWAKE       closing wakes nobody

@@ -3,13 +3,13 @@
  *
  * MODELS    src/io/crew.c: sleep_until_called, next_job, hand_over, go, crew_is_last, crew_tell_end, is_short,
  *           take_sleeper, wake, make_thread, crew_turn_away, grow, crew_submit, crew_wake_all, crew_join_all
- *           src/io/opening.c: crew_enter, crew_leave, end_with_scope
+ *           src/io/crew_open.c: crew_enter, crew_leave, end_with_scope
  *           Labels [O1] [O2] [O3].
- * ABSTRACTS a job to its state (a call that waits for it: offload.pml), the queue to the number of those in it; the lock
- *           to steps; the futex to `woken`, which is set before it is woken; the time of a sleep to a choice.
- * PARTIES   CALLERS callers make a call each, and again if they are told to; the first may take its back at any time; at most THREADS
- *           threads, each of which may be refused, run jobs, and sleep for ever or go after a while; somebody who ends the
- *           crew, when all callers have left it or while they are inside.
+ * ABSTRACTS a job to its state (a call that waits for it: offload.pml), the queue to the number of those in it; the
+ *           lock to steps; the futex to `woken`, which is set before it is woken; the time of a sleep to a choice.
+ * PARTIES   CALLERS callers make a call each, and again if they are told to; the first may take its back at any time;
+ *           at most THREADS threads, each of which may be refused, run jobs, and sleep for ever or go after a while;
+ *           somebody who ends the crew, when all callers have left it or while they are inside.
  * CHECKED   [O1] [O2] every call ends: it is run, or refused. [O3] who ends the crew is told once, and when it goes on
  *           nobody is there.
  * MACROS    SLEEPERSLOOK  a caller counts threads that sleep among those that look for a job

@@ -3,8 +3,8 @@
  *
  * MODELS    src/sync/port.c: ref_port, unref_port, tell, claim, publish, put, strand_port_send, strand_port_close,
  *           arrive, box_drop, await_senders, port_end
- *           src/sync/message.c: give_back, port_take_arrived, hand_over, port_end_waits, wants, port_settle, examine,
- *           strand_port_receive, receive_ready, receive_handed
+ *           src/sync/port_receive.c: give_back, port_take_arrived, hand_over, port_end_waits, wants, port_settle,
+ *           examine, strand_port_receive, receive_ready, receive_handed
  *           Labels [PT1] [PT2] [PT3] [PT4] [PT5].
  * ABSTRACTS a message to its number; the pool's posts to a number, of which a thread of the pool takes one at a time
  *           (see seeker.pml, ring.pml); the serial to one bit: once the port's memory is given away, every handle is

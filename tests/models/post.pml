@@ -1,7 +1,7 @@
 /*
  * Values that plain threads post into a channel: against its closing, and its end.
  *
- * MODELS    src/sync/post.c: strand_chan_post, post, ref_chan, accept, arrive, place, give_up
+ * MODELS    src/sync/chan_post.c: strand_chan_post, post, ref_chan, accept, arrive, place, give_up
  *           src/sync/chan.c: strand_chan_close, chan_end, drop_all
  *           src/sync/chan.h: chan_is_over, chan_find
  *           Labels [H1] [H2] [H3] [W1].

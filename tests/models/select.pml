@@ -3,8 +3,8 @@
  * which does one plain operation or selects as well.
  *
  * MODELS    src/strand/wait.h: wait_arm, wait_try, wait_tried, wait_claim_as, wait_retract, wait_over
- *           src/sync/transfer.c: match, settle, send_locked, receive_locked, receive_from_ring, wait_in, do_or_link
- *           src/sync/chan_case.c: over
+ *           src/sync/chan_transfer.c: match, settle, send_locked, receive_locked, receive_from_ring, wait_in,
+ *           do_or_link src/sync/chan_case.c: over
  *           src/sync/select.c: attempt, stand_with_all, park, leave_all
  *           Labels [W1] [W4] [W5] [H1] [H2] [X1] [X2].
  * ABSTRACTS a queue to a set that is walked in the order of the strands (the order of service is for the tests); the

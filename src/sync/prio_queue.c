@@ -80,7 +80,7 @@ static struct tree_node *find_parent(struct prio *sem, const void *key, int *sid
 }
 
 /* Add the newest ticket. Without `compare` it goes behind the last one: so FIFO costs O(1). */
-void queue_add(struct prio *sem, struct ticket *ticket)
+void prio_queue_add(struct prio *sem, struct ticket *ticket)
 {
     struct tree_node *parent = sem->tickets.end[1];
     int side = 1;
@@ -92,7 +92,7 @@ void queue_add(struct prio *sem, struct ticket *ticket)
     atomic_store_explicit(&ticket->node->linked, 1, memory_order_relaxed);
 }
 
-void queue_remove(struct prio *sem, struct ticket *ticket)
+void prio_queue_remove(struct prio *sem, struct ticket *ticket)
 {
     tree_remove(&sem->tickets, &ticket->in_tree);
     sem->waiting--;
@@ -118,7 +118,7 @@ static struct ticket *ask_for_best(struct prio *sem)
     return best;
 }
 
-struct ticket *queue_best(struct prio *sem)
+struct ticket *prio_queue_best(struct prio *sem)
 {
     return UNLIKELY(sem->priority != NULL) ? ask_for_best(sem) : ticket_of(sem->tickets.end[0]);
 }
@@ -180,7 +180,7 @@ size_t queue_rate(struct prio *sem, bool (*may)(struct thread *thread, struct ti
     return count;
 }
 
-bool queue_is_before(struct prio *sem, const void *key, struct ticket *ticket)
+bool prio_queue_is_before(struct prio *sem, const void *key, struct ticket *ticket)
 {
     if (sem->priority)
         return queue_ask(sem, key) > queue_ask(sem, ticket->key);

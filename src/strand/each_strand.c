@@ -1,7 +1,7 @@
 /*
  * All strands of a run: those in its slabs. See all.h.
  */
-#include "all.h"
+#include "each_strand.h"
 
 /* Whether it is a strand; its id. */
 static bool is_live(struct cb *c, uint64_t *id)

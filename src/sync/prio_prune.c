@@ -35,7 +35,7 @@ void prio_forget_gone(struct prio *sem)
         next = tree_step(at, 0);
         if (!still_waits(ticket,
                          atomic_load_explicit(&ticket->node->waiter->wait.state, memory_order_acquire))) /* [W1] */
-            queue_remove(sem, ticket);
+            prio_queue_remove(sem, ticket);
     }
 }
 
@@ -60,7 +60,7 @@ static enum pruned prune(struct thread *thread, struct prio *sem, struct ticket 
                          struct batch *batch)
 {
     bool gone = is_gone(ticket);
-    queue_remove(sem, ticket);
+    prio_queue_remove(sem, ticket);
     if (gone)
         return PRUNED_GONE;
     batch_add(batch, cancel_strand(thread, ticket->node->waiter, reason, false));
@@ -73,7 +73,7 @@ enum pruned prio_prune_one(struct thread *thread, struct prio *sem, struct cance
     struct ticket *worst = queue_worst(sem, may_go, thread);
     if (!worst)
         return PRUNED_NOBODY;
-    if (comes && !is_gone(worst) && !queue_is_before(sem, key, worst))
+    if (comes && !is_gone(worst) && !prio_queue_is_before(sem, key, worst))
         return PRUNED_WHO_COMES;
     return prune(thread, sem, worst, reason, batch);
 }

@@ -1,9 +1,9 @@
 /*
  * Values from strand to strand: the common case, which is inlined into an operation and into a case of a select, and
- * the general one, in transfer.c. The protocol block is in chan.h.
+ * the general one, in chan_transfer.c. The protocol block is in chan.h.
  */
-#ifndef SYNC_TRANSFER_H
-#define SYNC_TRANSFER_H
+#ifndef SYNC_CHAN_TRANSFER_H
+#define SYNC_CHAN_TRANSFER_H
 
 #include "chan.h"
 #include "source.h"

@@ -1,8 +1,8 @@
 /*
  * All strands of a run, found in its memory, not by the tree.
  */
-#ifndef STRAND_ALL_H
-#define STRAND_ALL_H
+#ifndef STRAND_EACH_STRAND_H
+#define STRAND_EACH_STRAND_H
 
 #include "core.h"
 

@@ -3,9 +3,9 @@
  * chan_case.c). The protocol block is in chan.h.
  *
  * Every function leads to `match` or from there to `finish`, which are inlined into the paths that a value takes. So
- * these paths stay in one file, but for the common case: that is in transfer.h.
+ * these paths stay in one file, but for the common case: that is in chan_transfer.h.
  */
-#include "transfer.h"
+#include "chan_transfer.h"
 
 #include "../strand/exception.h"
 #include "../strand/interrupt.h"
