@@ -69,7 +69,7 @@ MISUSE(lock_in_no_suspend, "strand_mutex_lock", "no-suspend section")
     return arg;
 }
 
-MISUSE(wait_without_the_mutex, "strand_condition_wait", "the mutex is not locked")
+MISUSE(wait_without_the_mutex, "strand_condition_wait", "the mutex is not locked", "the mutex is at 0x")
 {
     strand_condition_wait(&condition, &mutex);
     return arg;
@@ -97,7 +97,8 @@ MISUSE(read_as_the_writer, "strand_rwlock_read", "the caller holds the lock as i
     return arg;
 }
 
-MISUSE(read_done_by_nobody, "strand_rwlock_read_done", "the caller does not hold the lock as a reader")
+MISUSE(read_done_by_nobody, "strand_rwlock_read_done", "the caller does not hold the lock as a reader",
+       "the lock is at 0x")
 {
     strand_rwlock_read_done(&rwlock);
     return arg;
@@ -220,7 +221,7 @@ MISUSE(end_with_lost_rwlocks, "strand_fn", "ends, and still holds a read", "lose
 }
 
 MISUSE(begin_above_the_bound, "strand_semaphore_acquire",
-       "the semaphore was made with 5 permits, more than its bound of 2")
+       "the semaphore was made with 5 permits, more than its bound of 2", "the semaphore is at 0x")
 {
     strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(5, 2);
     strand_semaphore_acquire(&semaphore);
@@ -250,7 +251,7 @@ MISUSE(begin_with_too_many, "strand_semaphore_acquire", "made with more than 115
 }
 
 /* R-01, contract 4.69 */
-MISUSE(release_too_many, "strand_semaphore_release", "bound of 3 permits")
+MISUSE(release_too_many, "strand_semaphore_release", "bound of 3 permits", "the semaphore is at 0x")
 {
     strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(2, 3);
     strand_semaphore_release(&semaphore);
@@ -258,14 +259,15 @@ MISUSE(release_too_many, "strand_semaphore_release", "bound of 3 permits")
     return arg;
 }
 
-MISUSE(acquire_too_many, "strand_semaphore_acquire_many", "4 permits are more than the semaphore can ever have")
+MISUSE(acquire_too_many, "strand_semaphore_acquire_many", "4 permits are more than the semaphore can ever have",
+       "the semaphore is at 0x")
 {
     strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(2, 3);
     strand_semaphore_acquire_many(&semaphore, 4);
     return arg;
 }
 
-MISUSE(wait_at_a_zeroed_barrier, "strand_barrier_wait", "the barrier is for 0 strands")
+MISUSE(wait_at_a_zeroed_barrier, "strand_barrier_wait", "the barrier is for 0 strands", "the barrier is at 0x")
 {
     strand_barrier barrier = {{0}};
     strand_barrier_wait(&barrier);
@@ -273,13 +275,13 @@ MISUSE(wait_at_a_zeroed_barrier, "strand_barrier_wait", "the barrier is for 0 st
 }
 
 MISUSE(once_within_once, "strand_once_run",
-       "it is called from within the function that it runs, and would wait for itself")
+       "it is called from within the function that it runs, and would wait for itself", "the once is at 0x")
 {
     return strand_once_run(&once, once_within_once, arg);
 }
 
 /* contract 4.69 */
-MISUSE(done_too_often, "strand_group_done", "counting down by 1 from 0 would go below 0")
+MISUSE(done_too_often, "strand_group_done", "counting down by 1 from 0 would go below 0", "the group is at 0x")
 {
     strand_group group = {{0}};
     strand_group_add(&group, 1);
@@ -288,7 +290,8 @@ MISUSE(done_too_often, "strand_group_done", "counting down by 1 from 0 would go 
     return arg;
 }
 
-MISUSE(count_down_too_far, "strand_latch_count_down", "counting down by 3 from 2 would go below 0")
+MISUSE(count_down_too_far, "strand_latch_count_down", "counting down by 3 from 2 would go below 0",
+       "the latch is at 0x")
 {
     strand_latch latch = STRAND_LATCH_INIT(2);
     strand_latch_count_down(&latch, 3);
@@ -415,7 +418,7 @@ MISUSE(meet_another_run_at_a_barrier, "strand_barrier_wait", "of another run wai
     return arg;
 }
 
-MISUSE(unlock_of_nobody, "strand_mutex_unlock", "the mutex is not locked")
+MISUSE(unlock_of_nobody, "strand_mutex_unlock", "the mutex is not locked", "the mutex is at 0x")
 {
     return unlock(arg);
 }
