@@ -213,7 +213,6 @@ static void *send_many(void *count)
 }
 
 /* Blocks come and go while the signal comes: the handler must not touch the descriptor of a block that is over. */
-/* contract 9.7 */
 TEST_REAL_INSIDE(blocks_may_come_and_go_while_signals_come)
 {
     struct sigaction mine = {.sa_handler = handle};

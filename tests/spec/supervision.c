@@ -304,7 +304,7 @@ static const strand_actor_class slow = {.size = sizeof slow,
                                         .backoff_ns = 20 * STRAND_MS,
                                         .max_backoff_ns = 40 * STRAND_MS};
 
-/* */
+/* contract 6.4 */
 TEST_INSIDE(restarts_may_be_put_off_longer_each_time)
 {
     begin();
