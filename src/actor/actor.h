@@ -320,7 +320,7 @@ struct system {
     struct tree subscribers;                    /* by the actor's number: under events_lock */
     size_t subscribers_count, subscribers_most; /* like more.max_restarts: under events_lock */
     uint32_t subscribers_of[EVENTS];            /* per kind of event: under events_lock */
-    _Atomic uint32_t subscribed;                /* the events with subscribers: STRAND_ON_* */
+    _Atomic uint32_t subscribed;                /* the events with subscribers: STRAND_ACTOR_* */
     char name[32];
     int thread; /* the index of the thread that it was opened on */
     struct place *_Atomic places;

@@ -27,8 +27,9 @@
  *           A failure while a stop is requested but has not begun is published, and the decision finds no actor. A
  *           failure during the stop goes to the log only. A failure of the root is the system's: its runner ends by
  *           that exception, as a failed child of the system's scope.
- * NOT DONE  a queue of requests: it needs memory at each failure. The price of bits is that the order of requests is
- *           lost, except between suspend and resume.
+ * NOT DONE  a queue of requests to the actor: a decision could then fail for lack of memory. (A report of a failure
+ *           does need a record: life_fail.) The price of bits is that the order of requests is lost, except between
+ *           suspend and resume.
  */
 #ifndef ACTOR_LIFE_H
 #define ACTOR_LIFE_H

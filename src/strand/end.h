@@ -17,8 +17,8 @@
  * ORDERING  [E5] loads of `ends` acquire, stores release, swaps do both: what the strand did happens before its end is
  *           seen; a node that is found in the list is complete; and one critical section under LOCK happens before the
  *           next.
- * NOT DONE  a reference count for waiters: the reference is enough for the moment of linking, and nodes know when they
- *           are let go of.
+ * NOT DONE  a counted reference for as long as a strand waits: a reference until its node is linked is enough, because
+ *           the end releases every linked node [E2], and an interrupted waiter reaches the strand by its handle.
  * TESTED BY tests/models/end.pml, tests/models/wait.pml (what becomes of a node).
  */
 #ifndef STRAND_END_H
@@ -53,11 +53,11 @@ void end_refused(struct member *member, int error);
 void ends_unlink(struct thread *thread, strand handle, struct wait_node *node);
 void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before);
 
-/* Wait for the end of a strand that the caller keeps, at least until its node is linked: a reference is given back
- * then. `handle` is its. floor: interruptions below are put off. Returns false if it was interrupted. `first`: a fibre
- * to run next, taken out of its queue by the caller, or NULL. */
+/* Wait for the end of a strand that the caller keeps, at least until its node is linked. has_ref: the caller has a
+ * reference, which is given back then. `handle` is the strand's. floor: interruptions below are put off. Returns false
+ * if it was interrupted. `first`: a fibre to run next, taken out of its queue by the caller, or NULL. */
 bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle, uint32_t floor, struct fibre *first,
-              bool refed);
+              bool has_ref);
 /* The end of this child is under way on another thread: wait for OVER. NULL is allowed. */
 void end_await(struct thread *thread, struct cb *child);
 /* The owner has taken what it wants of an ended child: forget it, drop the rest, give the control block back. */

@@ -109,12 +109,12 @@ COLD bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, st
 }
 
 bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle, uint32_t floor, struct fibre *first,
-              bool refed)
+              bool has_ref)
 {
     struct wait_node *node = &me->wait.node;
     node->epoch = wait_arm(*thread, me, floor);
     bool linked = ends_link(*thread, c, node);
-    if (refed)
+    if (has_ref)
         unref_cb(*thread, c);
     if (!linked || atomic_load_explicit(&me->due, memory_order_seq_cst) > floor) /* [W4] */
         return end_wait_undo(thread, me, handle, first, linked);

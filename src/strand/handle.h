@@ -138,8 +138,8 @@ static inline void cb_begin_(struct cb *c)
 {
     arch_san_acquire(c);
     memset((char *)c + offsetof(struct cb, ends), 0, offsetof(struct cb, fn) - offsetof(struct cb, ends));
-    plain_store(&c->anchor, NULL,
-                memory_order_relaxed); /* a thread that finds it ignores the anchor of its last life */
+    /* a thread that finds it ignores the anchor of its last life */
+    plain_store(&c->anchor, NULL, memory_order_relaxed);
     ASSERT_SLOW(!c->extra);
 }
 

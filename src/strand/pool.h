@@ -53,8 +53,8 @@ void pool_handle_over(struct thread *thread, struct opened_pool *op);
 /* The name of the pool's scheduler, also of one that the user has made. Diagnostics only. */
 const char *pool_scheduler_name(const struct pool *pool);
 
-/* For strand_attr.pool, {0}: no pool; and attr.pin. The pool of this run, kept by a reference; misuse if there is none.
- * */
+/* For strand_attr.pool and attr.pin; {0}: no pool. The pool of this run, kept by a reference. Misuse if there is none.
+ */
 struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function);
 /* The pool of a handle, while the caller has a reference: its record, or subprocess.closed. */
 static inline struct pool *pool_behind(const struct opened_pool *op)

@@ -8,10 +8,11 @@
  *           flags: whoever holds the lock. A child is in `children` until the owner consumes it, or hands it off.
  * INVARIANTS [C1] a scope's record outlives its children: the owner does not leave before the last has ended. [C2] a
  *           child that fails raises its scope before its end can be seen. [C3] a plain scope's block is due while
- *           failures > 0. [C4] only the owner consumes. In an open service a strand that spawns into it consumes too,
- *           unless the scope is cancelled, as it is as soon as its owner leaves it: children that have ended, have not
- *           failed and have no drop function. It takes such a child out of `ended` under the lock, as the owner of a
- *           service does, so no child is consumed twice; the owner keeps no pointer to one that it has not taken out.
+ *           failures > 0. [C4] the owner consumes a child. In an open service also a strand that spawns into it
+ *           does, unless the scope is cancelled, as it is as soon as its owner leaves it: children that have ended,
+ *           have not failed and have no drop function. It takes such a child out of `ended` under the lock, as the
+ *           owner of a service does, so no child is consumed twice; the owner keeps no pointer to one that it has not
+ *           taken out.
  *           [C5] every child that has ended is in `ended`, once, if its scope has flags, or while its scope is joined.
  * ORDER OF LOCKS the run's lock of hand-offs (join.c), then ENDS_LOCK of a child, then its scope's lock; never two
  *           scopes' locks at once.

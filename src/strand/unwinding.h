@@ -9,7 +9,7 @@
  *           told of, does not end as long as the lock is held: it has to take it to land. So its control block, its
  *           name and its stack can be read.
  * ORDERING  who rests has entered what it has thrown: the watchdog looks at the list after it has seen that all
- *           rest (docs/protocols/watchdog.md, G2).
+ *           rest ([WD2] of src/debug/watchdog.h).
  * NOT DONE  a look at all strands now and then: there may be a million of them. A record at each wait: those are
  *           many, and throws are few.
  * TESTED BY tests/models/watchdog.pml, tests/spec/watchdog.c.

@@ -29,7 +29,7 @@
  *           interrupted wait for an end that is under way the strand spins until its node is released.
  * NOT DONE  a state that is entered after the switch (one more atomic operation a block); nodes on the waiter's stack
  *           (they would be somebody else's memory in a shared fibre); a state machine for each kind of waiting.
- * TESTED BY tests/models/wait.pml, tests/models/select.pml (trying), tests/models/barrier.pml (holding),
+ * TESTED BY tests/models/wait.pml, tests/models/select.pml (trying), tests/models/barrier.pml (reserving),
  *           tests/stress/waits.c.
  */
 #ifndef STRAND_WAIT_H

@@ -236,7 +236,7 @@ inline unlink()
 }
 
 /* end_wait: `won` says whether the end was seen. */
-inline end_wait(refed)
+inline end_wait(has_ref)
 {
     d_step { assert(tag[me] == IDLE); tag[me] = ARMED; now[me] = 1; linked[me] = 1 }
     if
@@ -248,7 +248,7 @@ inline end_wait(refed)
 #endif
     fi;
     if
-    :: refed -> unref()
+    :: has_ref -> unref()
     :: else
     fi;
     if
