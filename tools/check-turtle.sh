@@ -185,9 +185,15 @@ do_it close
 ends 0 "a window that is moved across"
 
 # While the pen is held still the turtles come to a stop: each with a chunk in hands, and the channel full.
-start --curve=hilbert --depth=9 --seconds=1 --turtles=4
-do_it space
-sleep 1.5
+# A picture may be drawn before the key arrives: then the next one takes longer.
+for seconds in 1 4 16 64; do
+    start --curve=hilbert --depth=9 --seconds=$seconds --turtles=4
+    do_it space
+    sleep $((seconds + 1))
+    grep -q drawn "$work/out" || break
+    do_it close
+    ends 0 "a picture that was drawn too soon"
+done
 grep -q drawn "$work/out" && complain "it goes on while it is held"
 do_it space
 until_drawn
