@@ -20,8 +20,6 @@ namespace {
 
 const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
-const int64_t FOREVER = 3600 * STRAND_S;
-
 struct Leaving {
     const char *name;
     explicit Leaving(const char *text) : name(text) {}

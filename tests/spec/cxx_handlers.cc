@@ -16,8 +16,6 @@ namespace {
 
 const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
-const int64_t FOREVER = 3600 * STRAND_S;
-
 [[noreturn]] void throw_stone(const char *text)
 {
     strand_throw(&STONE, "%s", text);

@@ -23,8 +23,6 @@
 
 namespace {
 
-const int64_t FOREVER = 3600 * STRAND_S;
-
 /* What the operations wait for. */
 struct World {
     strand_scope scope;

@@ -394,18 +394,18 @@ static int64_t time_of(const void *what, int count)
 static void compare_from(int count, void (*work)(int count))
 {
     struct measure m = {.work = work};
-    growth_compare(time_of, &m, growth_count(count), 10);
+    growth_compare(time_of, &m, growth_count(count));
 }
 
 static void compare(void (*work)(int count))
 {
-    compare_from(10000, work);
+    compare_from(1000, work);
 }
 
 static void compare_waits(void (*how)(void))
 {
     struct measure m = {.how = &how};
-    growth_compare(time_of, &m, growth_count(10000), 10);
+    growth_compare(time_of, &m, growth_count(1000));
 }
 
 TEST_REAL(many_that_wait_for_an_event_are_interrupted_one_by_one)
@@ -535,7 +535,7 @@ TEST_REAL(a_scope_with_many_crews_is_left)
 
 TEST_REAL(a_scope_with_many_shared_fibres_is_left)
 {
-    compare_from(2000, open_fibres); /* each has a stack */
+    compare_from(200, open_fibres); /* each has a stack */
 }
 
 TEST_REAL(a_large_group_has_many_strands)
