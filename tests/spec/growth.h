@@ -33,7 +33,7 @@ static inline int growth_count(int usual)
 /*
  * Compare `count` entries with GROWTH_TIMES as many. In proportion that takes GROWTH_TIMES as long. But the few fit
  * into a cache and use memory that is warm; the many do not, and the system has to provide their pages. So one of the
- * many was up to 23 times as slow as one of the few, beside busy loops and without free memory. Where the time grows
+ * many was up to 23 times as slow as one of the few, on a machine with busy loops. Where the time grows
  * with the square, one of the many is GROWTH_TIMES as slow. The limit is half of that. The few are measured several
  * times before they are compared: one disturbed measurement of them would let any growth through.
  */
