@@ -102,8 +102,11 @@ typedef struct strand_exception strand_exception; /* strand/exception.h */
  *       STRAND_TOGETHER    the first failure of a child also cancels its siblings
  *       STRAND_COLLECT     failures wait to be fetched (strand_scope_failure) and interrupt nobody
  *       STRAND_FIRST_WINS  the first child that returns cancels the others (strand_scope_join_first)
- *       STRAND_SERVICE     children that end without a failure are consumed by themselves; with STRAND_COLLECT or none
- *                          of the policies, or STRAND_TOGETHER
+ *       STRAND_SERVICE     the library consumes a child that ends without a failure, and the owner does not join it;
+ *                          may be combined with each of these flags but STRAND_FIRST_WINS
+ *
+ * STRAND_TOGETHER, STRAND_COLLECT and STRAND_FIRST_WINS are policies. A scope has one policy at most. To consume an
+ * ended child is to take what it left, its result or its failure, and to free its control block.
  *
  * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If children
  * were left that the owner had neither joined nor cancelled, STRAND_LIVE_STRANDS is thrown, unless another
@@ -111,14 +114,15 @@ typedef struct strand_exception strand_exception; /* strand/exception.h */
  * scope throws STRAND_SYSTEM if there is no memory. In a no-suspend section or a monitor, leaving a scope with
  * anchored strands is misuse; an empty scope may be left. clang warns of every scope there, because it cannot tell.
  *
- * A server that spawns a strand for each connection and joins none opens its scope with STRAND_SERVICE: else what is
- * left of each takes memory until the scope is joined or left. Children that have returned, or were cancelled and have
- * ended, do not count as live then, nor in strand_scope_count. They are consumed in the order of their ends: when the
- * owner spawns into the scope, or is in strand_scope_join or strand_scope_wait_next; drop functions run there. In an
- * open scope another strand that spawns consumes some of them too, up to the first that has a drop function. So their
- * handles go stale, and joining one of them by itself, or handing it off, is misuse; strand_wait takes any handle.
- * Of a scope that keeps 10,000 children which have ended, the log warns once, at a later spawn into it (not with
- * STRAND_FIRST_WINS). With STRAND_SERVICE it does so when another strand spawns and only the owner can consume the next
+ * A server that spawns a strand for each connection and joins none opens its scope with STRAND_SERVICE. Without it,
+ * every ended, unjoined child keeps its control block until the scope is joined or left. In a scope with the flag,
+ * children that have returned, or were cancelled and have ended, do not count as live, nor in strand_scope_count. They
+ * are consumed in the order of their ends: when the owner spawns into the scope, or is in strand_scope_join or
+ * strand_scope_wait_next; drop functions run there. In an open scope another strand that spawns consumes some of them
+ * too, up to the first that has a drop function. So their handles go stale, and joining one of them by itself, or
+ * handing it off, is misuse; strand_wait takes any handle. The library logs one warning when a strand is spawned into a
+ * scope that holds 10,000 or more ended, unjoined children. A scope with STRAND_FIRST_WINS is exempt. With
+ * STRAND_SERVICE the library warns when a strand other than the owner spawns, and only the owner can consume the next
  * child: one with a drop function, or one that has failed.
  */
 enum strand_scope_flag {
@@ -140,10 +144,10 @@ typedef STRAND_FLAGS_(strand_scope_flag) strand_scope_flags;
  * Wait for all children, also after one has failed, and consume them in the order in which they end, while others still
  * run; those that have ended before come first. Results go to the drop functions. The first failure is thrown, further
  * ones suppressed in it. Children cancelled by the owner or by a policy are expected to end interrupted; one cancelled
- * by anybody else throws STRAND_CHILD_CANCELLED, one that was pruned STRAND_PRUNED, unless there is something else to
- * throw. If a source outside of the scope interrupts the call, it throws that interruption; the failures of the
- * children that it has consumed are suppressed in it, and strand_scope_count tells how many children are left. Owner
- * only. O(children).
+ * by anybody else throws STRAND_CHILD_CANCELLED, one that a priority semaphore has pruned (strand/limit.h)
+ * STRAND_PRUNED, unless there is something else to throw. If a source outside of the scope interrupts the call, it
+ * throws that interruption; the failures of the children that it has consumed are suppressed in it, and
+ * strand_scope_count tells how many children are left. Owner only. O(children).
  */
 STRAND_BLOCKS void strand_scope_join(strand_scope scope);
 /**
@@ -207,11 +211,12 @@ size_t strand_scope_count(strand_scope scope);
  * Returns the result of fn. An exception that leaves fn is printed and ends the program with exit status 1, unless
  * options->uncaught is set; STRAND_SYSTEM is thrown in its place if the sub-process cannot be made.
  *
- * Any thread may call fork(2), strands included. In the child the runs of the parent are dead. The library reports as
- * misuse if the child uses an object of theirs, leaves a block of one, or returns from a strand's function. Functions
- * for any thread find nothing. The child keeps their memory, and their descriptors until exec. exec, exit and _exit
- * work as usual, and so does strand_run, which uses threads of its own if it is called on the stack of a parent's
- * strand. The library does not notice vfork(2) and a fork that bypasses the C library.
+ * Any thread may call fork(2), strands included. In the child the runs of the parent are dead. It is misuse there to
+ * use an object of a parent's run, to leave a block that was opened in one, or to return from a strand's function.
+ * Functions that any thread may call behave as if no run existed. The child keeps the memory of the parent's runs, and
+ * their descriptors until exec. exec, exit and _exit work as usual, and so does strand_run, which uses threads of its
+ * own if it is called on the stack of a parent's strand. The library does not notice vfork(2) and a fork that bypasses
+ * the C library.
  */
 void *strand_run(const strand_options *options, strand_fn *fn, void *arg);
 
