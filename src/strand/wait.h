@@ -3,16 +3,18 @@
  * of them, or an interruption, claims it.
  *
  * PARTIES   the strand; sources, each with a wait_node or a timer; interrupters (cancel, deadline, failed child).
- * STATE     wait.state = epoch << 32 | floor << 8 | tag:
+ * STATE     each source of interruption of a strand has an index: 0 is its cancel, and an inner block has a higher one
+ *           than an outer block. cb.due: 1 + the highest index of a source that holds; 0: none. floor: sources with a
+ *           lower index are put off, for example by a shield.
+ *           wait.state = epoch << 32 | floor << 8 | tag:
  *             IDLE --wait_arm--> ARMED --claim--> WON / INTERRUPTED --wait_over--> IDLE
  *                                ARMED --wait_retract (the strand itself)--> IDLE
  *                                ARMED --wait_try (itself)--> TRYING --wait_tried--> ARMED / IDLE
- *                                ARMED --wait_reserve (who may claim it)--> TRYING --wait_reserved_*--> WON / ARMED
+ *                                ARMED --wait_reserve (a claimer)--> TRYING --wait_reserved_*--> WON / ARMED
  *           A select stands with several sources while it tries to claim the partner of another: TRYING keeps its own
  *           wait from being claimed meanwhile, so that either both happen or neither (docs/protocols/select.md).
- * OWNERSHIP whoever claims an armed wait has to make the strand runnable, once. From wait_arm on
- *           the strand is claimable, although it has not left its stack yet: so it parks unless it retracts
- *           (switch.md).
+ * OWNERSHIP the claimer of an armed wait makes the strand runnable, once. From wait_arm on the strand is claimable,
+ *           although it has not left its stack yet: so it parks unless it retracts (switch.md).
  * INVARIANTS [W1] one claim for each arming. [W2] nobody holds a node or timer of a wait when its operation returns:
  *           sources that did not win are told, or have let go. [W3] an interrupter with an index below the floor
  *           leaves the wait alone, so a shielded waiter keeps its place. [W4] no interruption is lost between the
@@ -23,8 +25,8 @@
  *           operation returns. A claim acquires the ARMED that it replaces, with what the strand did before it armed.
  *           Other loads of the state acquire what they find.
  * PROTOCOL  an operation that waits: may_block; wait_arm; link the nodes (if the event has happened already, retract
- *           and do not wait); read `due` once more, and retract if it is high [W4]; park, also if a retraction failed;
- *           wait_over; withdraw from the sources that have not won [W2].
+ *           and do not wait); read `due` once more, and retract if it is above the floor [W4]; park, also if a
+ *           retraction failed; wait_over; withdraw from the sources that have not won [W2].
  * PROGRESS  a claim is one compare-and-swap. It waits while the strand is TRYING, for a few instructions. After an
  *           interrupted wait for an end that is under way the strand spins until its node is released.
  * NOT DONE  a state that is entered after the switch (one more atomic operation a block); nodes on the waiter's stack
@@ -124,10 +126,9 @@ static inline void wait_tried(struct thread *thread, struct cb *me, uint32_t tag
         atomic_store_explicit(&me->wait.state, state, memory_order_relaxed);
 }
 
-/* Of somebody else's wait, by who keeps its node's queue locked and may need several waits at once, or none (a
- * barrier): nobody claims it until one of the next two. False: it is over. Never the wait of a select, which tries
- * others' itself.
- */
+/* A barrier needs the waits of all its members, or none. Its thread holds the lock of the node's queue and reserves the
+ * wait of each member: no other party claims that wait until one of the next two functions. False: the wait is over.
+ * Never the wait of a select, which tries other waits itself. */
 static inline bool wait_reserve(struct wait_node *node, bool shared)
 {
     _Atomic uint64_t *word = &node->waiter->wait.state;
