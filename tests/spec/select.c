@@ -1,6 +1,7 @@
 /*
- * Waiting for one of many: exactly one case happens, whatever the others could have done.
- * Channels that are closed are in select_closed.c.
+ * Waiting for one of many: exactly one case happens, whatever the others could have done. The tests run on one thread,
+ * where no lock is needed, and on several, and expect the same on both. Channels that are closed are in
+ * select_closed.c.
  */
 /* */
 #define SUITE select
