@@ -339,7 +339,7 @@ static int64_t time_of(const void *what, int count)
 
 static void compare(void (*work)(strand_actors, int))
 {
-    growth_compare(time_of, &work, growth_count(1000));
+    growth_compare(time_of, &work, growth_count(100000));
 }
 
 TEST_REAL(many_watches_are_set_and_given_up_one_by_one)

@@ -189,7 +189,7 @@ static int64_t time_of(const void *what, int count)
 
 static void compare(void (*work)(int))
 {
-    growth_compare(time_of, &work, growth_count(1000));
+    growth_compare(time_of, &work, growth_count(100000));
 }
 
 TEST_REAL(a_strand_gives_back_many_mutexes_in_the_order_of_taking)

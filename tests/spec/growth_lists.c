@@ -399,13 +399,13 @@ static void compare_from(int count, void (*work)(int count))
 
 static void compare(void (*work)(int count))
 {
-    compare_from(1000, work);
+    compare_from(100000, work);
 }
 
 static void compare_waits(void (*how)(void))
 {
     struct measure m = {.how = &how};
-    growth_compare(time_of, &m, growth_count(1000));
+    growth_compare(time_of, &m, growth_count(100000));
 }
 
 TEST_REAL(many_that_wait_for_an_event_are_interrupted_one_by_one)
@@ -535,7 +535,7 @@ TEST_REAL(a_scope_with_many_crews_is_left)
 
 TEST_REAL(a_scope_with_many_shared_fibres_is_left)
 {
-    compare_from(200, open_fibres); /* each has a stack */
+    compare_from(20000, open_fibres); /* each has a stack */
 }
 
 TEST_REAL(a_large_group_has_many_strands)

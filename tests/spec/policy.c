@@ -445,5 +445,5 @@ static int64_t time_to_fetch(const void *what, int count)
 
 TEST_REAL_INSIDE(many_failures_are_fetched_in_proportion_to_their_number)
 {
-    growth_compare(time_to_fetch, NULL, growth_count(1000));
+    growth_compare(time_to_fetch, NULL, growth_count(100000));
 }
