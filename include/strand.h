@@ -30,6 +30,15 @@
  *                 opened the scope). A plain thread may call a function only if its description says so ("any
  *                 thread"); another call by a plain thread is misuse.
  *
+ * Which callers:
+ *
+ *   any thread                 strand_run, strand_now, strand_in, strand_version
+ *   the owner of the scope     strand_join, strand_hand_off, strand_scope_join, strand_scope_join_first,
+ *                              strand_scope_failure, strand_scope_wait_next
+ *   the same, or any strand    strand_spawn, strand_spawn_with, strand_scope_cancel, strand_scope_count
+ *   if the scope is open
+ *   any strand                 all other functions
+ *
  * A misuse report says what the caller did, which rule that breaks, and where the object was made. The library calls
  * the hook strand_options.on_misuse, prints the report to standard error, and ends the program by abort().
  */

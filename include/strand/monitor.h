@@ -20,6 +20,8 @@
  * leaving a scope with anchored children; the report names the STRAND_MONITOR_ENTER, and clang (18 or later, with
  * -Wthread-safety) warns at compile time. A caller that has to wait for a state of the monitor waits outside it, by an
  * event or a channel.
+ *
+ * Which callers: strands.
  */
 #ifndef STRAND_MONITOR_H
 #define STRAND_MONITOR_H

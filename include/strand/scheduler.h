@@ -5,6 +5,8 @@
  * under the pool's lock, so they need no synchronisation of their own. The library also parks and unparks threads,
  * keeps pinned strands apart, and moves the tasks of threads that leave the pool. docs/schedulers.md shows how to write
  * a scheduler; tests/spec/schedulers.c has several.
+ *
+ * Which callers: the functions of a scheduler call strand_task_rank.
  */
 #ifndef STRAND_SCHEDULER_H
 #define STRAND_SCHEDULER_H

@@ -11,6 +11,8 @@
  * Each header makes the cases of its own objects: strand/chan.h (send, receive), strand/port.h (messages),
  * strand/sync.h (semaphores, events, groups, latches) and strand/io.h (descriptors, signals). This header has the cases
  * of strands and of time.
+ *
+ * Which callers: strand_ticker_every, any thread. All other functions, strands.
  */
 #ifndef STRAND_SELECT_H
 #define STRAND_SELECT_H

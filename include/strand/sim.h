@@ -6,6 +6,9 @@
  *
  * A seeded run plays sequentially consistent executions only. All simulated threads share the thread-local variables of
  * the program, because one thread of the system plays them.
+ *
+ * Which callers: strand_sim_thread and strand_sim_interrupt, strands. strand_sim_sleep and strand_sim_search, plain
+ * threads.
  */
 #ifndef STRAND_SIM_H
 #define STRAND_SIM_H
