@@ -828,6 +828,14 @@ TEST_REAL(a_connection_carries_all_bytes_in_order)
 
 static _Atomic int broken, whole;
 
+/* One connection in four is spoilt, half of them in the direction in which nothing is sent. So 25 of 200 are broken,
+ * with a standard deviation of 5. */
+static void check_shares(void)
+{
+    CHECK_EQ(broken + whole, SEEDS);
+    CHECK(broken > SEEDS / 20 && whole > SEEDS / 4);
+}
+
 static void *write_on(void *listener)
 {
     char bytes[512] = "";
@@ -866,8 +874,7 @@ TEST_REAL(connections_break_where_that_is_asked_for)
     sim.resets = 4;
     for (uint64_t seed = 1; seed <= SEEDS; seed++)
         run(seed, read_on, NULL);
-    CHECK_EQ(broken + whole, SEEDS);
-    CHECK(broken > SEEDS / 10 && whole > SEEDS / 4);
+    check_shares();
     sim.resets = 0;
     broken = whole = 0;
     for (uint64_t seed = 1; seed <= 20; seed++)
@@ -905,8 +912,7 @@ TEST_REAL(connections_fall_silent_where_that_is_asked_for_and_a_deadline_helps)
     broken = whole = 0;
     for (uint64_t seed = 1; seed <= SEEDS; seed++)
         run(seed, wait_for_silence, NULL);
-    CHECK_EQ(broken + whole, SEEDS);
-    CHECK(broken > SEEDS / 10 && whole > SEEDS / 4);
+    check_shares();
     sim.silence = 0;
 }
 
