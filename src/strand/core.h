@@ -1,7 +1,7 @@
 /*
  * The data of the structure layer: a strand's control block, the blocks that can interrupt it (scopes, deadlines), the
- * exception, the run. Who may touch what stands at each member; the protocols have pages: docs/protocols/wait.md,
- * end.md, scope.md, interrupt.md.
+ * exception, the run. Each group of members says which party may touch it. Pages explain the protocols:
+ * docs/protocols/wait.md, end.md, scope.md, interrupt.md.
  */
 #ifndef STRAND_CORE_H
 #define STRAND_CORE_H
@@ -15,11 +15,10 @@
 #include "layer.h"
 #include "unwinding.h"
 
-/* ---- the word of a control block or a block: is the handle stale, is it cancelled, who is looking -------------------
- */
+/* ---- the word of a control block or a block ---------------------------------------------------------------- */
 
 /* serial << 10 | references << 4 | flags. The serial is never used twice in a process, so a handle is the address and
- * the serial. A reference keeps the memory from being given to somebody else while a stranger looks at it. Changed by
+ * the serial. A reference keeps the memory from being used again while another strand reads it. The word is changed by
  * compare-and-swap. */
 enum {
     WORD_CANCELLED = 1,
@@ -30,7 +29,7 @@ enum {
     WORD_REFS = 63 << 4,
     WORD_SERIAL = 10
 };
-/* Source 0 of interruption: its own cancel; of the root, that the run is stuck. */
+/* Source 0 of interruption: the strand's own cancellation; the root's is also that the run is stuck. */
 #define WORD_ITSELF ((uint64_t)(WORD_CANCELLED | WORD_STUCK))
 /* Memory that is free keeps the serial that it had, for reports of misuse; with this bit it equals no handle's. */
 #define WORD_FREE (UINT64_C(1) << 63)
@@ -53,7 +52,7 @@ static inline bool word_was(uint64_t word, uint64_t serial)
 
 /* ---- waiting: one way to block --------------------------------------------------------------------------- */
 
-/* wait state: epoch << 32 | floor << 8 | tag; of one that was won: epoch << 32 | index << 8 | tag. See wait.h. */
+/* wait state: epoch << 32 | floor << 8 | tag. After WAIT_WON the index takes the place of the floor. See wait.h. */
 enum { WAIT_IDLE = 0, WAIT_ARMED = 1, WAIT_INTERRUPTED = 2, WAIT_WON = 3, WAIT_TRYING = 4 };
 #define WAIT_FLOOR_MOST 0xffffffu
 
@@ -62,7 +61,7 @@ struct cb;
 /* One strand's interest in one source of events. In the control block, or in a record of a select, never on a stack. */
 struct wait_node {
     union {
-        struct wait_node *next; /* of those who wait for an end, or a descriptor */
+        struct wait_node *next; /* the next waiter for the same end or descriptor */
         struct link link;       /* in the queue of a channel, a lock, ...; in anchor->ended */
     };
     struct cb *waiter;
@@ -72,14 +71,14 @@ struct wait_node {
     bool looks : 1;          /* of a select that does not wait: no other waiter leaves its place for it */
     bool ordered : 1;        /* of a select whose first case that can happen happens */
     uint32_t index;          /* which of a select's cases; else 0 */
-    int result;              /* of a wait that was won: written by who has claimed it, before it makes it runnable */
+    int result;              /* written by the claimer before it makes the waiter runnable */
     void *value;             /* what is handed over comes from here, or goes here */
 };
 
 struct wait {
     _Atomic uint64_t state;
     struct wait_node node;
-    struct timer timer; /* its index: of a select's case, else 0 */
+    struct timer timer; /* its index is that of a select's case, else 0 */
 };
 
 /* ---- strands --------------------------------------------------------------------------------------------- */
@@ -125,9 +124,9 @@ struct cb {
 
     /* Anybody, by compare-and-swap. */
     _Atomic uint64_t word;
-    _Atomic uintptr_t ends; /* who waits for its end: nodes | ENDS_*; docs/protocols/end.md */
-    _Atomic uint32_t due;   /* 1 + the highest index of a source that holds; 0: none. Raised by anybody, lowered by
-                               itself */
+    _Atomic uintptr_t ends; /* the waiters for its end: nodes | ENDS_*; docs/protocols/end.md */
+    _Atomic uint32_t due;   /* 1 + the highest index of a source that holds; 0: none. Any strand raises it, the strand
+                               itself lowers it */
 
     /* The strand itself. */
     uint8_t outcome; /* written before ENDS_OVER, read after it */
@@ -147,7 +146,7 @@ struct cb {
         strand_exception *exception; /* else: that it ended by; NULL: it was taken. cb_exception */
     };
 
-    /* The owner of the scope, or who holds the scope's lock (scope.h). */
+    /* The owner of the scope, or the holder of the scope's lock (scope.h). */
     struct scope *anchor; /* changed under ENDS_LOCK; NULL: the root */
     struct link sibling;  /* in anchor->children */
     _Atomic(struct cancel_reason *) cancel_reason;
@@ -159,25 +158,25 @@ struct cb {
     struct wait wait;
 
     union {
-        uint64_t blocked_on;    /* for people: an id, a time, ... */
+        uint64_t blocked_on;    /* diagnostics only: an id, a time, ... */
         struct local *inherits; /* until it begins, if slow_end; cb_inherits */
     };
-    int64_t since; /* for people */
+    int64_t since; /* diagnostics only */
 };
 
-/* Of one that has not begun, and has not been made to throw. */
+/* The caller knows that the strand has not begun, and does not begin by throwing. */
 static inline struct local *cb_inherits(const struct cb *c)
 {
     return UNLIKELY(c->slow_end) ? c->inherits : NULL;
 }
 
-/* Of one that has ended, or is about to be judged. */
+/* The caller knows that the strand has ended, or is about to judge its end. */
 static inline strand_exception *cb_exception(const struct cb *c)
 {
     return UNLIKELY(c->outcome > OUTCOME_VALUE) ? c->exception : NULL;
 }
 
-/* The same, which is the caller's from now on. */
+/* The same; the reference becomes the caller's. */
 static inline strand_exception *cb_take_exception(struct cb *c)
 {
     strand_exception *e = cb_exception(c);
@@ -194,18 +193,18 @@ static inline void cb_throws(struct cb *c, strand_exception *e)
     c->slow_end = true;
 }
 
-/* What a strand has open, and nobody else touches. Zero, but for `tries` and `locals`, where none has anything open:
- * whoever leaves a block, a section, a try block leaves it so. */
+/* What a strand has open; no other strand touches it. All members but `tries` and `locals` are zero when nothing is
+ * open: leaving a block, a section or a try block restores that. */
 struct own {
     struct strand_try_ *tries; /* the innermost open one */
     struct flight *flight;     /* what is in flight: the newest, linked by outer */
     struct block *blocks;      /* the innermost open one */
     uint32_t depth;            /* how many blocks are open: the index of the innermost; index 0 is its own cancel */
-    uint32_t floor; /* sources with an index below it are put off: by a shield, or because an exception is in flight */
+    uint32_t floor; /* sources with an index below it are deferred: by a shield, or while an exception is in flight */
     struct lockset *lockset; /* the locks that it holds; NULL if it never held one, else slow_end */
     struct local *locals;
     uint32_t shield; /* as floor, by shields alone */
-    /* In a section nobody suspends. */
+    /* A strand in a section must not suspend. */
     int section_line;
     const char *section_file; /* the innermost no-suspend section, or NULL: section.h */
     struct checked *checked;  /* mutexes that it holds, the newest first: section.h */
@@ -221,7 +220,7 @@ static inline bool own_is_clean(const struct own *own)
            !own->shield && !own->section_file && !own->checked;
 }
 
-/* Of the strand that runs: on its own thread alone. */
+/* `me` runs, and the caller is on its thread. */
 static inline struct own *own_of(const struct cb *me)
 {
     return (struct own *)(void *)me->member.fibre->own;
@@ -232,8 +231,8 @@ static inline struct cb *cb_of(struct member *member)
     return CONTAINER(member, struct cb, member);
 }
 
-/* An object of the slab of control blocks: a strand's own fibre, then its control block. Of the slab of guests: what an
- * shared fibre knows of it, then its control block. */
+/* An object of the slab of control blocks is a strand's private fibre, then its control block. An object of the slab of
+ * guests is what a shared fibre knows of the strand, then its control block. */
 enum {
     FIBRE_ROOM = (sizeof(struct fibre) + 63) & ~63u,
     CB_SIZE = (FIBRE_ROOM + sizeof(struct cb) + 63) & ~63u,
@@ -311,7 +310,7 @@ struct scope {
     struct link children;
     uint32_t count;
     uint32_t look_at; /* a plain scope of so many children may keep too many that have ended; 0: it is joined. With
-                         flags: HOARD until the log was told */
+                         flags: HOARD until the warning is logged */
     struct owned *belongings; /* end with it; the newest first */
     struct link ended;        /* children that have, in order; in a plain scope all of them while it is joined, else
                                  the failed ones */
@@ -372,8 +371,8 @@ enum { OBJECT_SIZE = 256, TICKET_SIZE = CACHE_LINE };
  * mark. The other bits from 56 to 62 belong to layers above; src/run/run.c asserts that all are different. */
 #define MARK_FIBRE (UINT64_C(1) << 62)
 #define MARK_POOL (UINT64_C(1) << 59)
-/* Where the lock of an object is, of whatever kind: who has waited at one takes it also if another one lies there by
- * now. */
+/* Where the lock of an object of any kind is. A strand that has waited at an object takes this lock even if another
+ * object has the memory by then. */
 enum { OBJECT_LOCK = 24 };
 
 /* Functions of src/run that layers below it call: it sets them before the run has a strand. */
@@ -458,7 +457,7 @@ OWN_INLINE uint64_t next_serial(struct worker *worker)
     return worker->serial++;
 }
 
-/* Counted by the thread that does it; added up by whoever asks. */
+/* Each thread counts its own; a reader adds them up. */
 OWN_INLINE void count_up(_Atomic uint64_t *count)
 {
     atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
@@ -475,7 +474,7 @@ OWN_INLINE void count_ended(struct thread *thread)
     count_up(&thread->counts.ended);
 }
 
-/* ---- compare-and-swap that knows whether there is anybody to compete with -------------------------------- */
+/* ---- compare-and-swap, atomic only if another thread may compete ------------------------------------------- */
 
 /* Each word has its own protocol: the callers' lines have its labels. */
 
