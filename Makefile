@@ -715,7 +715,7 @@ do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(a
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers calls atomics labels exports abi headers system globals clobbered reject quiet sizes docs prose shell conformance blocking models fault
+checks := warnings-gcc warnings-clang format layers calls atomics labels exports abi headers system globals clobbered reject quiet sizes docs prose shell conformance blocking models mutants fault
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -732,6 +732,8 @@ check-blocking:
 	tools/check-blocking.sh
 check-models:
 	tools/check-models.sh
+check-mutants:
+	JOBS=$(JOBS) tools/check-mutants.sh
 check-fault: do-lib
 	tools/check-fault.sh $(OUT)
 
