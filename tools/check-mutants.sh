@@ -9,6 +9,7 @@ export LC_ALL=C
 if [ "${1-}" = --some ]; then # of JOBS parts the one of this number, in a copy of its own
     copy=$(mktemp -d) root=$PWD || exit 1
     trap 'rm -rf "$copy"' EXIT
+    export GIT_CEILING_DIRECTORIES="${copy%/*}"
     cp -a include src "$copy"
     number=0 status=0
     for mutant in tests/mutants/*.patch; do
