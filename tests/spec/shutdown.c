@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #define NAP (5 * STRAND_MS)
@@ -415,10 +416,17 @@ static void *compute_until_told(void *arg)
     seen.run = strand_run_self();
     seen.drain = INT64_MAX;
     CHECK_EQ(sigaction(SIGALRM, &action, NULL), 0);
-    alarm(1);
+    /* To this thread: TSan keeps a handler back until its thread makes a call that TSan knows, and an idle thread of
+     * the pool makes none. */
+    struct sigevent event = {.sigev_notify = SIGEV_THREAD_ID, .sigev_signo = SIGALRM};
+    event._sigev_un._tid = gettid();
+    timer_t timer;
+    CHECK_EQ(timer_create(CLOCK_MONOTONIC, &event, &timer), 0);
+    CHECK_EQ(timer_settime(timer, 0, &(struct itimerspec){.it_value.tv_sec = 1}, NULL), 0);
     while (!strand_stopping())
         if (TEST_TSAN)
-            usleep(1); /* TSan keeps handlers back until their thread makes a call that it knows */
+            usleep(1);
+    CHECK_EQ(timer_delete(timer), 0);
     return arg;
 }
 
