@@ -139,8 +139,8 @@ void unref_scope(struct thread *thread, struct scope *scope)
         slab_put(&worker_of(thread)->blocks, scope);
 }
 
-/* What holds of every free control block, from its making on, beside a zero in cancel_reason; whoever ends a strand
- * leaves it so. */
+/* Set the members that every free control block keeps; cancel_reason is zero in it, too. The end of a strand restores
+ * them. */
 static void construct(struct cb *c)
 {
     c->wait.timer.node.place = HEAP_NOWHERE;

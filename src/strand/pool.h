@@ -23,7 +23,7 @@ struct opened_pool {
     bool gone;    /* its threads are */
     bool closed;
     struct cancel_reason *cancel_reason; /* by whom; set before the pool is closing */
-    struct wait_node *closer;            /* who closes it waits for its threads */
+    struct wait_node *closer;            /* the closing strand, which waits for its threads */
     struct wait_node *waiters;           /* others who wait until that one has */
     struct pool *home;                   /* the closer's */
     struct post post;                    /* of the last thread, to the closer */

@@ -177,7 +177,7 @@ static inline __attribute__((always_inline)) void launch(struct thread *thread, 
     count_spawned(thread);
     if (UNLIKELY(!here))
         count_up(&thread->counts.departed);
-    arch_san_release(c); /* nothing of it is read from here on: who takes it may end and reuse it */
+    arch_san_release(c); /* not read from here on: the thread that takes it may end and reuse it */
     if (UNLIKELY(slow))
         thread_ready_slow_(thread, &c->member, here);
     else if (LIKELY(here))
