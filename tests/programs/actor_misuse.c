@@ -224,10 +224,7 @@ MISUSE_IN_AN_ACTOR(spawn_a_child_of_no_class, "strand_actor_spawn_child", "the c
 }
 
 MISUSE(open_without_a_size, "STRAND_ACTORS", "strand_actors_attr.size is 0")
-{
-    STRAND_ACTORS(system, &(strand_actors_attr){.name = "it"});
-    return arg;
-}
+DOES(STRAND_ACTORS(system, &(strand_actors_attr){.name = "it"}))
 
 static void *open_with_dispatcher(const strand_dispatcher *dispatcher)
 {
@@ -308,10 +305,7 @@ MISUSE_IN_AN_ACTOR(timer_of_no_body, "strand_actor_timer", "the body is NULL")
 }
 
 MISUSE(open_without_the_dispatchers, "STRAND_ACTORS", "the table of dispatchers is NULL")
-{
-    STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers_count = 1));
-    return arg;
-}
+DOES(STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers_count = 1)))
 
 MISUSE(open_with_a_dispatcher_below_zero, "STRAND_ACTORS", "negative quantum")
 {
@@ -400,22 +394,13 @@ static strand_actors gone_system(void)
 }
 
 MISUSE(spawn_in_a_system_that_is_gone, "strand_actor_spawn", "its block has been left")
-{
-    strand_actor_spawn(gone_system(), NULL, &performer, NULL, 0);
-    return arg;
-}
+DOES(strand_actor_spawn(gone_system(), NULL, &performer, NULL, 0))
 
 MISUSE(stop_a_system_that_is_gone, "strand_actors_stop", "its block has been left")
-{
-    strand_actors_stop(gone_system(), STRAND_STOP_NEXT);
-    return arg;
-}
+DOES(strand_actors_stop(gone_system(), STRAND_STOP_NEXT))
 
 MISUSE(find_in_no_system, "strand_actor_find", "no system of actors behind {0}: STRAND_ACTORS opens one")
-{
-    strand_actor_find((strand_actors){{0, 0}}, "/user");
-    return arg;
-}
+DOES(strand_actor_find((strand_actors){{0, 0}}, "/user"))
 
 MISUSE_IN_A_SYSTEM(subscribe_to_a_system_that_is_gone, "strand_actors_subscribe", "its block has been left")
 {
@@ -558,49 +543,25 @@ MISUSE_IN_A_SYSTEM(wait_for_room_in_a_section, "strand_tell", "inside a no-suspe
 /* ---- plain threads ----------------------------------------------------------------------------------------------- */
 
 MISUSE_OUTSIDE(stop_on_a_plain_thread, "strand_actor_stop", "from a plain thread")
-{
-    strand_actor_stop((strand_actor){{0, 0}}, STRAND_STOP_NEXT);
-    return arg;
-}
+DOES(strand_actor_stop((strand_actor){{0, 0}}, STRAND_STOP_NEXT))
 
 MISUSE_OUTSIDE(suspend_on_a_plain_thread, "strand_actor_suspend", "from a plain thread")
-{
-    strand_actor_suspend((strand_actor){{0, 0}});
-    return arg;
-}
+DOES(strand_actor_suspend((strand_actor){{0, 0}}))
 
 MISUSE_OUTSIDE(self_on_a_plain_thread, "strand_actor_self", "from a plain thread")
-{
-    strand_actor_self();
-    return arg;
-}
+DOES(strand_actor_self())
 
 MISUSE_OUTSIDE(ended_on_a_plain_thread, "strand_actor_ended", "from a plain thread")
-{
-    strand_actor_ended((strand_actor){{0, 0}});
-    return arg;
-}
+DOES(strand_actor_ended((strand_actor){{0, 0}}))
 
 MISUSE_OUTSIDE(path_on_a_plain_thread, "strand_actor_path", "from a plain thread")
-{
-    strand_actor_path((strand_actor){{0, 0}}, NULL, 0);
-    return arg;
-}
+DOES(strand_actor_path((strand_actor){{0, 0}}, NULL, 0))
 
 MISUSE_OUTSIDE(watch_on_a_plain_thread, "strand_actor_watch", "from a plain thread")
-{
-    strand_actor_watch((strand_actor){{0, 0}});
-    return arg;
-}
+DOES(strand_actor_watch((strand_actor){{0, 0}}))
 
 MISUSE_OUTSIDE(reply_on_a_plain_thread, "strand_reply", "from a plain thread")
-{
-    STRAND_IGNORE(strand_reply(&mine, STRAND_MSG(number, 1)));
-    return arg;
-}
+DOES(STRAND_IGNORE(strand_reply(&mine, STRAND_MSG(number, 1))))
 
 MISUSE_OUTSIDE(open_on_a_plain_thread, "STRAND_ACTORS", "from a plain thread")
-{
-    STRAND_ACTORS(system, NULL);
-    return arg;
-}
+DOES(STRAND_ACTORS(system, NULL))

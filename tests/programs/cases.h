@@ -14,6 +14,8 @@
  *   NO_MISUSE(name)    the program goes on
  *   MISTAKE(name)      the row of docs/misuse.md says all that is checked
  *
+ * DOES(statement) is the body of a case of one statement.
+ *
  * A program may define CASE_OPTIONS, the options of its runs, before it includes this.
  */
 #ifndef CASES_H
@@ -66,6 +68,12 @@ static struct misuse_case *first_case, **end_of_cases = &first_case;
 #define MISUSE_OUTSIDE(name, function, ...) CASE_(name, #name, "outside", function, __VA_ARGS__, NULL)
 #define NO_MISUSE(name) CASE_(name, #name, "none", "", NULL)
 #define MISTAKE(name) CASE_(name, #name, "mistake", "", NULL)
+
+#define DOES(...)                                                                                                      \
+    {                                                                                                                  \
+        __VA_ARGS__;                                                                                                   \
+        return arg;                                                                                                    \
+    }
 
 /* As the report on standard error has it, but for the trace. */
 static void tell(const strand_misuse *misuse, void *arg)

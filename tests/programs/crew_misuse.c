@@ -169,10 +169,7 @@ MISUSE(leave_in_a_section, "STRAND_SCOPE", "no-suspend section")
 }
 
 MISUSE(sleep_as_a_plain_thread, "strand_sim_sleep", "it was called from a strand, which would block its thread")
-{
-    strand_sim_sleep(1);
-    return arg;
-}
+DOES(strand_sim_sleep(1))
 
 /* ---- functions and hooks ---------------------------------------------------------------------- */
 

@@ -77,16 +77,10 @@ static void with_a_payload(void (*function)(void *))
 }
 
 MISUSE(payload_throws, "strand_throw_info.payload_free", "has thrown 'of a function'", "with a payload")
-{
-    with_a_payload(throw_it);
-    return arg;
-}
+DOES(with_a_payload(throw_it))
 
 MISUSE(payload_blocks, "strand_sleep", "inside strand_throw_info.payload_free")
-{
-    with_a_payload(sleep_in_it);
-    return arg;
-}
+DOES(with_a_payload(sleep_in_it))
 
 static void *return_arg(void *arg)
 {
@@ -101,13 +95,7 @@ static void with_a_result(void (*function)(void *))
 }
 
 MISUSE(result_throws, "strand_attr.drop", "has thrown 'of a function'", "was spawned in")
-{
-    with_a_result(throw_it);
-    return arg;
-}
+DOES(with_a_result(throw_it))
 
 MISUSE(result_blocks, "strand_sleep", "inside strand_attr.drop")
-{
-    with_a_result(sleep_in_it);
-    return arg;
-}
+DOES(with_a_result(sleep_in_it))

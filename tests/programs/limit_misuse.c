@@ -228,66 +228,36 @@ MISUSE(make_a_limit_again_while_somebody_waits, "strand_limit_init", "it is init
 
 /* Q-01 */
 MISUSE_OF_A_HOOK(yield_in_compare, "strand_yield", "it may block", "strand_prio_options.compare")
-{
-    wait_in_order(give_way);
-    return arg;
-}
+DOES(wait_in_order(give_way))
 
 /* Q-01 */
 MISUSE_OF_A_HOOK(use_in_compare, "strand_prio_waiting", "inside strand_prio_options.compare")
-{
-    wait_in_order(use_the_semaphore);
-    return arg;
-}
+DOES(wait_in_order(use_the_semaphore))
 
 /* Q-01 */
 MISUSE_OF_A_HOOK(throw_in_compare, "strand_prio_options.compare", "has thrown 'no order'")
-{
-    wait_in_order(throw_it_away);
-    return arg;
-}
+DOES(wait_in_order(throw_it_away))
 
 MISUSE_OF_A_HOOK(yield_in_priority, "strand_yield", "it may block", "strand_prio_options.priority")
-{
-    wait_by_priority(give_way);
-    return arg;
-}
+DOES(wait_by_priority(give_way))
 
 MISUSE_OF_A_HOOK(use_in_priority, "strand_prio_waiting", "inside strand_prio_options.priority")
-{
-    wait_by_priority(use_the_semaphore);
-    return arg;
-}
+DOES(wait_by_priority(use_the_semaphore))
 
 MISUSE_OF_A_HOOK(throw_in_priority, "strand_prio_options.priority", "has thrown 'no order'")
-{
-    wait_by_priority(throw_it_away);
-    return arg;
-}
+DOES(wait_by_priority(throw_it_away))
 
 MISUSE_OF_A_HOOK(use_in_a_select, "strand_prio_waiting", "inside strand_prio_options.priority")
-{
-    select_by_priority(use_the_semaphore);
-    return arg;
-}
+DOES(select_by_priority(use_the_semaphore))
 
 MISUSE_OF_A_HOOK(throw_in_a_release, "strand_prio_options.priority", "has thrown 'no order'")
-{
-    release_or_prune(throw_it_away, false);
-    return arg;
-}
+DOES(release_or_prune(throw_it_away, false))
 
 MISUSE_OF_A_HOOK(yield_in_a_prune, "strand_yield", "it may block", "strand_prio_options.priority")
-{
-    release_or_prune(give_way, true);
-    return arg;
-}
+DOES(release_or_prune(give_way, true))
 
 MISUSE_OF_A_HOOK(use_in_a_prune, "strand_prio_waiting", "inside strand_prio_options.priority")
-{
-    release_or_prune(use_the_semaphore, true);
-    return arg;
-}
+DOES(release_or_prune(use_the_semaphore, true))
 
 /* ---- what channels drop --------------------------------------------------------------------------------- */
 
@@ -314,17 +284,11 @@ static NOINLINE void leave_a_value(void (*drop)(void *))
 /* N-04 */
 MISUSE(yield_in_a_drop, "strand_yield", "it may block, inside strand_chan_attr.drop",
        "the channel 'rest' was opened in leave_a_value")
-{
-    leave_a_value(yield_with);
-    return arg;
-}
+DOES(leave_a_value(yield_with))
 
 MISUSE(throw_in_a_drop, "strand_chan_attr.drop", "the function has thrown 'no drop'",
        "the channel 'rest' was opened in leave_a_value")
-{
-    leave_a_value(throw_with);
-    return arg;
-}
+DOES(leave_a_value(throw_with))
 
 static void *post_one(void *chan)
 {
@@ -524,10 +488,7 @@ MISUSE(lock_in_a_section_and_sleep_behind_it, "strand_yield",
 
 /* N-04 */
 MISUSE(end_with_a_mutex, "strand_fn", "has ended")
-{
-    pthread_mutex_lock(&mutex);
-    return arg;
-}
+DOES(pthread_mutex_lock(&mutex))
 
 MISUSE(let_a_child_end_with_a_mutex, "strand_fn", "has ended")
 {

@@ -70,10 +70,7 @@ MISUSE(lock_in_no_suspend, "strand_mutex_lock", "no-suspend section")
 }
 
 MISUSE(wait_without_the_mutex, "strand_condition_wait", "the mutex is not locked", "the mutex is at 0x")
-{
-    strand_condition_wait(&condition, &mutex);
-    return arg;
-}
+DOES(strand_condition_wait(&condition, &mutex))
 
 static NOINLINE void write_here(void)
 {
@@ -99,10 +96,7 @@ MISUSE(read_as_the_writer, "strand_rwlock_read", "the caller holds the lock as i
 
 MISUSE(read_done_by_nobody, "strand_rwlock_read_done", "the caller does not hold the lock as a reader",
        "the lock is at 0x")
-{
-    strand_rwlock_read_done(&rwlock);
-    return arg;
-}
+DOES(strand_rwlock_read_done(&rwlock))
 
 static void *write_done(void *arg)
 {
@@ -118,10 +112,7 @@ MISUSE(write_done_by_another, "strand_rwlock_write_done", "the caller does not h
 }
 
 MISUSE(end_as_the_writer, "strand_fn", "ends, and still holds a read-write lock", "write_here")
-{
-    write_here();
-    return arg;
-}
+DOES(write_here())
 
 static NOINLINE void read_here(void)
 {
@@ -130,10 +121,7 @@ static NOINLINE void read_here(void)
 }
 
 MISUSE(end_as_a_reader, "strand_fn", "ends, and still holds a read lock", "read_here")
-{
-    read_here();
-    return arg;
-}
+DOES(read_here())
 
 MISUSE(write_as_a_reader, "strand_rwlock_write", "the caller holds the lock as a reader, and would wait for itself",
        "read_here")
@@ -372,10 +360,7 @@ static void *set_the_event(void *arg)
 
 MISUSE(set_what_another_run_waits_for, "strand_event_wait", "of another run waits for it",
        "is used by two runs of the process, but belongs to one")
-{
-    wait_and_go_elsewhere(wait_for_the_event, set_the_event);
-    return arg;
-}
+DOES(wait_and_go_elsewhere(wait_for_the_event, set_the_event))
 
 static void *acquire(void *arg)
 {
@@ -386,10 +371,7 @@ static void *acquire(void *arg)
 /* V-01 */
 MISUSE(queue_behind_another_run, "strand_semaphore_acquire", "of another run waits for it",
        "is used by two runs of the process, but belongs to one")
-{
-    wait_and_go_elsewhere(acquire, acquire);
-    return arg;
-}
+DOES(wait_and_go_elsewhere(acquire, acquire))
 
 static void *select_behind(void *arg)
 {
@@ -400,10 +382,7 @@ static void *select_behind(void *arg)
 
 MISUSE(select_behind_another_run, "strand_select", "of another run waits for it",
        "is used by two runs of the process, but belongs to one")
-{
-    wait_and_go_elsewhere(select_behind, select_behind);
-    return arg;
-}
+DOES(wait_and_go_elsewhere(select_behind, select_behind))
 
 static void *come(void *arg)
 {
@@ -413,10 +392,7 @@ static void *come(void *arg)
 
 MISUSE(meet_another_run_at_a_barrier, "strand_barrier_wait", "of another run waits for it",
        "is used by two runs of the process, but belongs to one")
-{
-    wait_and_go_elsewhere(come, come);
-    return arg;
-}
+DOES(wait_and_go_elsewhere(come, come))
 
 MISUSE(unlock_of_nobody, "strand_mutex_unlock", "the mutex is not locked", "the mutex is at 0x")
 {
@@ -429,7 +405,4 @@ MISUSE(end_the_root_with_a_mutex, "strand_fn", "ends, and still holds a mutex", 
 }
 
 MISUSE_OUTSIDE(lock_on_a_plain_thread, "strand_mutex_lock", "it was called from a plain thread, not from a strand")
-{
-    lock_here();
-    return arg;
-}
+DOES(lock_here())

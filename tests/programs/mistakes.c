@@ -276,10 +276,7 @@ MISTAKE(sleep_in_pthread_once)
 }
 
 MISTAKE(end_with_a_pthread_mutex)
-{
-    pthread_mutex_lock(&plain);
-    return arg;
-}
+DOES(pthread_mutex_lock(&plain))
 
 /* ---- deadlocks ------------------------------------------------------------------------------------ */
 

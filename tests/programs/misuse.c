@@ -46,23 +46,14 @@ MISUSE(join_twice, "strand_join", "the strand is gone", "had been spawned in spa
 /* contract 4.5 */
 MISUSE(join_nobody, "strand_join",
        "there is no strand behind {0}: the handle was never set to what strand_spawn returns")
-{
-    strand_join((strand){0});
-    return arg;
-}
+DOES(strand_join((strand){0}))
 
 MISUSE(join_an_invented_strand, "strand_join", "the strand is gone")
-{
-    strand_join((strand){{0x1000, 7}});
-    return arg;
-}
+DOES(strand_join((strand){{0x1000, 7}}))
 
 MISUSE(wait_for_nobody, "strand_wait",
        "there is no strand behind {0}: the handle was never set to what strand_spawn returns")
-{
-    strand_wait((strand){0});
-    return arg;
-}
+DOES(strand_wait((strand){0}))
 
 static strand_scope stale;
 
@@ -90,10 +81,7 @@ MISUSE(cancel_a_stale_scope, "strand_scope_cancel", "the scope has been left, or
 }
 
 MISUSE(cancel_an_invented_scope, "strand_scope_cancel", "the scope has been left, or was never entered")
-{
-    strand_scope_cancel((strand_scope){{0x1000, 6}}, NULL);
-    return arg;
-}
+DOES(strand_scope_cancel((strand_scope){{0x1000, 6}}, NULL))
 
 /* contract 4.3, 4.67 */
 MISUSE(spawn_into_a_stale_scope, "strand_spawn", "the scope has been left, or was never entered")
@@ -183,22 +171,13 @@ static strand_chan gone_channel(void)
 }
 
 MISUSE(send_to_no_channel, "strand_chan_send", "there is no channel behind {0}: strand_chan_open makes one")
-{
-    STRAND_IGNORE(strand_chan_send((strand_chan){{0, 0}}, &value));
-    return arg;
-}
+DOES(STRAND_IGNORE(strand_chan_send((strand_chan){{0, 0}}, &value)))
 
 MISUSE(send_to_a_channel_that_is_gone, "strand_chan_send", "the channel is gone")
-{
-    STRAND_IGNORE(strand_chan_send(gone_channel(), &value));
-    return arg;
-}
+DOES(STRAND_IGNORE(strand_chan_send(gone_channel(), &value)))
 
 MISUSE(receive_from_a_channel_that_is_gone, "strand_chan_receive", "the channel is gone")
-{
-    STRAND_IGNORE(strand_chan_receive(gone_channel(), &value));
-    return arg;
-}
+DOES(STRAND_IGNORE(strand_chan_receive(gone_channel(), &value)))
 
 MISUSE(try_a_channel_that_is_gone, "strand_chan_try_send", "the channel is gone")
 {
@@ -210,16 +189,10 @@ MISUSE(try_a_channel_that_is_gone, "strand_chan_try_send", "the channel is gone"
 }
 
 MISUSE(close_a_channel_that_is_gone, "strand_chan_close", "the channel is gone")
-{
-    strand_chan_close(gone_channel());
-    return arg;
-}
+DOES(strand_chan_close(gone_channel()))
 
 MISUSE(measure_a_channel_that_is_gone, "strand_chan_length", "the channel is gone")
-{
-    strand_chan_length(gone_channel());
-    return arg;
-}
+DOES(strand_chan_length(gone_channel()))
 
 MISUSE(select_on_a_channel_that_is_gone, "strand_select", "the channel is gone")
 {
@@ -273,16 +246,10 @@ MISUSE(select_on_its_own_end, "strand_select", "a strand can't wait for its own 
 
 MISUSE(select_on_the_end_of_nobody, "strand_on_end",
        "there is no strand behind {0}: the handle was never set to what strand_spawn returns")
-{
-    strand_on_end((strand){{0, 0}});
-    return arg;
-}
+DOES(strand_on_end((strand){{0, 0}}))
 
 MISUSE(select_with_unknown_flags, "strand_select", "0x4")
-{
-    strand_select(NULL, 0, 4);
-    return arg;
-}
+DOES(strand_select(NULL, 0, 4))
 
 MISUSE(receive_in_no_suspend, "strand_chan_receive", "it may block, inside a no-suspend section")
 {
@@ -303,22 +270,13 @@ MISUSE(select_in_no_suspend, "strand_select", "it may block, inside a no-suspend
 }
 
 MISUSE(tick_without_a_period, "strand_ticker_every", "the period is 0 ns, not 1 or more")
-{
-    strand_ticker_every(0);
-    return arg;
-}
+DOES(strand_ticker_every(0))
 
 MISUSE(tick_with_no_ticker, "strand_wait_tick", "there is no ticker")
-{
-    strand_wait_tick(&(strand_ticker){0});
-    return arg;
-}
+DOES(strand_wait_tick(&(strand_ticker){0}))
 
 MISUSE(select_on_no_ticker, "strand_on_tick", "there is no ticker")
-{
-    strand_on_tick(&(strand_ticker){0});
-    return arg;
-}
+DOES(strand_on_tick(&(strand_ticker){0}))
 
 /* ---- ownership ------------------------------------------------------------------------------ */
 
@@ -544,10 +502,7 @@ MISUSE(block_after_an_inner_section, "strand_yield", "it may block, inside a no-
 }
 
 MISUSE(wait_for_itself, "strand_wait", "is the root strand")
-{
-    strand_wait(strand_self());
-    return arg;
-}
+DOES(strand_wait(strand_self()))
 
 /* contract 4.68 */
 MISUSE(run_inside_a_strand, "strand_run", "own_threads")
@@ -631,10 +586,7 @@ MISUSE(hand_off_one_of_a_service, "strand_hand_off", "STRAND_SERVICE")
 
 MISUSE(want_the_first_of_a_service, "STRAND_SCOPE_WITH",
        "STRAND_SERVICE consumes the strands that return, so STRAND_FIRST_WINS would have no winner")
-{
-    STRAND_SCOPE_WITH(scope, STRAND_SERVICE | STRAND_FIRST_WINS);
-    return arg;
-}
+DOES(STRAND_SCOPE_WITH(scope, STRAND_SERVICE | STRAND_FIRST_WINS))
 
 MISUSE(take_the_first_without_a_policy, "strand_scope_join_first", "misuse.c", "STRAND_FIRST_WINS")
 {
@@ -780,29 +732,17 @@ MISUSE(dump_with_options_of_no_size, "strand_dump", "size")
 /* ---- outside of runs ------------------------------------------------------------------------- */
 
 MISUSE_OUTSIDE(run_nothing, "strand_run", "the function is NULL")
-{
-    strand_run(NULL, NULL, NULL);
-    return arg;
-}
+DOES(strand_run(NULL, NULL, NULL))
 
 /* contract 4.68 */
 MISUSE_OUTSIDE(yield_on_a_plain_thread, "strand_yield", "it was called from a plain thread, not from a strand")
-{
-    yields_outside();
-    return arg;
-}
+DOES(yields_outside())
 
 MISUSE_OUTSIDE(must_on_a_plain_thread, "strand_must", "it was called from a plain thread, not from a strand")
-{
-    strand_must(-1);
-    return arg;
-}
+DOES(strand_must(-1))
 
 MISUSE_OUTSIDE(close_on_a_plain_thread, "strand_close", "it was called from a plain thread, not from a strand")
-{
-    strand_close(0);
-    return arg;
-}
+DOES(strand_close(0))
 
 /* contract 4.68 */
 MISUSE_OUTSIDE(throw_on_a_plain_thread, "strand_throw", "it was called from a plain thread, not from a strand")
@@ -812,17 +752,11 @@ MISUSE_OUTSIDE(throw_on_a_plain_thread, "strand_throw", "it was called from a pl
 }
 
 MISUSE_OUTSIDE(send_on_a_plain_thread, "strand_chan_send", "it was called from a plain thread, not from a strand")
-{
-    STRAND_IGNORE(strand_chan_send((strand_chan){{0, 0}}, &value));
-    return arg;
-}
+DOES(STRAND_IGNORE(strand_chan_send((strand_chan){{0, 0}}, &value)))
 
 /* contract 4.68 */
 MISUSE_OUTSIDE(offload_on_a_plain_thread, "strand_offload", "it was called from a plain thread, not from a strand")
-{
-    strand_offload(return_arg, NULL);
-    return arg;
-}
+DOES(strand_offload(return_arg, NULL))
 
 /* contract 9.14 */
 MISUSE_OUTSIDE(run_with_options_of_no_size, "strand_run", "size")

@@ -93,22 +93,13 @@ static NOINLINE strand_pool open_and_leave(void)
 }
 
 MISUSE(resize_stale, "strand_pool_resize", "its scope has been left", "the pool 'mine' was opened in open_it_here")
-{
-    strand_pool_resize(open_and_leave(), 2);
-    return arg;
-}
+DOES(strand_pool_resize(open_and_leave(), 2))
 
 MISUSE(close_stale, "strand_pool_close", "its scope has been left", "the pool 'mine' was opened in open_it_here")
-{
-    strand_pool_close(open_and_leave(), NULL);
-    return arg;
-}
+DOES(strand_pool_close(open_and_leave(), NULL))
 
 MISUSE(close_nothing, "strand_pool_close", "not a pool's")
-{
-    strand_pool_close((strand_pool){{0, 0}}, NULL);
-    return arg;
-}
+DOES(strand_pool_close((strand_pool){{0, 0}}, NULL))
 
 MISUSE(resize_a_fibre, "strand_pool_resize", "not a pool's")
 {
@@ -233,10 +224,7 @@ MISUSE(hold_back_a_strand, "strand_scheduler.pick", "'miser' has given out no ta
 
 /* S-29 */
 MISUSE(resize_to_none, "strand_pool_resize", "0 threads")
-{
-    strand_pool_resize(strand_pool_self(), 0);
-    return arg;
-}
+DOES(strand_pool_resize(strand_pool_self(), 0))
 
 MISUSE(ask_without_a_size, "strand_pool_info_get", "size is 0")
 {
