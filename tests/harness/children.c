@@ -95,7 +95,7 @@ void *test_child_blocks(void *arg)
     struct test_child *child __attribute__((cleanup(end_slowly))) = arg;
 
     atomic_store(&child->started, 1);
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 

@@ -377,7 +377,7 @@ static void sleep_long(void *state, strand_message *message)
 {
     (void)state, (void)message;
     strand_event_set(&done);
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
 }
 
 static const strand_actor_class sleeper = {.size = sizeof sleeper, .name = "sleeper", .receive = sleep_long};

@@ -228,11 +228,8 @@ TEST_INSIDE(one_that_is_interrupted_while_it_decides_and_was_to_begin_anew_stops
     CHECK_LOG("( )");
 }
 
-static const strand_actor_class counting = {.size = sizeof counting,
-                                            .name = "counting",
-                                            .receive = perform,
-                                            .max_restarts = 5,
-                                            .restarts_within_ns = 3600 * STRAND_S};
+static const strand_actor_class counting = {
+    .size = sizeof counting, .name = "counting", .receive = perform, .max_restarts = 5, .restarts_within_ns = FOREVER};
 
 /* What was known of its restarts is forgotten meanwhile; what goes wrong there is seen by who looks at the memory. */
 TEST_INSIDE(a_child_that_has_failed_twice_may_have_ended_before_its_parent_decides)

@@ -79,7 +79,7 @@ TEST_INSIDE(a_timer_may_come_again_and_again_until_it_is_stopped)
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &timed, NULL, 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(set, STRAND_MS, 5 * STRAND_MS, 1)), 0);
-    CHECK_EQ(strand_tell(a, STRAND_MSG(set, 3600 * STRAND_S, 0, 2)), 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(set, FOREVER, 0, 2)), 0);
     strand_event_wait(&done);
     CHECK_EQ(strand_tell(a, STRAND_MSG(set, 1, 0, 0)), 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(set, 2, 0, 0)), 0);
@@ -92,7 +92,7 @@ TEST_INSIDE(a_timer_of_the_same_key_is_replaced)
     done = (strand_event){{0}};
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &timed, NULL, 0);
-    CHECK_EQ(strand_tell(a, STRAND_MSG(set, 3600 * STRAND_S, 0, 1)), 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(set, FOREVER, 0, 1)), 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(set, STRAND_MS, STRAND_MS, 1)), 0);
     strand_event_wait(&done);
 }
@@ -101,7 +101,7 @@ TEST_INSIDE(timers_end_with_their_actor)
 {
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &timed, NULL, 0);
-    CHECK_EQ(strand_tell(a, STRAND_MSG(set, 3600 * STRAND_S, 0, 1)), 0);
+    CHECK_EQ(strand_tell(a, STRAND_MSG(set, FOREVER, 0, 1)), 0);
     CHECK_EQ(strand_actor_stop(a, STRAND_STOP_LAST), 0);
     strand_actors_join(system);
     CHECK(strand_actor_ended(a));
@@ -299,13 +299,13 @@ TEST_INSIDE(what_a_timer_owns_is_dropped_when_it_has_been_handled)
 TEST_INSIDE(what_a_timer_owns_is_dropped_when_it_is_taken_back_or_replaced)
 {
     STRAND_ACTORS(system, NULL);
-    command_it(spawn_one_that_sets(system, 3600 * STRAND_S), TAKE_BACK, 0);
+    command_it(spawn_one_that_sets(system, FOREVER), TAKE_BACK, 0);
     strand_actors_join(system);
     CHECK_EQ(drops, 1);
-    command_it(spawn_one_that_sets(system, 3600 * STRAND_S), REPLACE, STRAND_MS);
+    command_it(spawn_one_that_sets(system, FOREVER), REPLACE, STRAND_MS);
     strand_actors_join(system);
     CHECK_EQ(drops, 1);
-    strand_actor a = spawn_one_that_sets(system, 3600 * STRAND_S);
+    strand_actor a = spawn_one_that_sets(system, FOREVER);
     command_it(a, SET, STRAND_MS);
     CHECK_EQ(drops, 1);
     drops = 0;
@@ -317,14 +317,14 @@ TEST_INSIDE(what_a_timer_owns_is_dropped_when_the_actor_ends_or_begins_anew)
 {
     {
         STRAND_ACTORS(system, NULL);
-        command_it(spawn_one_that_sets(system, 3600 * STRAND_S), FAIL, 0);
+        command_it(spawn_one_that_sets(system, FOREVER), FAIL, 0);
         strand_actors_join(system);
         CHECK_EQ(drops, 1);
-        strand_actor a = spawn_one_that_sets(system, 3600 * STRAND_S);
+        strand_actor a = spawn_one_that_sets(system, FOREVER);
         CHECK_EQ(strand_actor_stop(a, STRAND_STOP_NEXT), 0);
         CHECK_EQ(strand_actor_wait(a), 0);
         CHECK_EQ(drops, 1);
-        (void)spawn_one_that_sets(system, 3600 * STRAND_S);
+        (void)spawn_one_that_sets(system, FOREVER);
     }
     CHECK_EQ(drops, 1);
 }

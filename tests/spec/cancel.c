@@ -101,7 +101,7 @@ static void *leave_three_frames(void *unused)
         TEST_LEAVING("middle");
         {
             TEST_LEAVING("inner");
-            strand_sleep(3600 * STRAND_S);
+            strand_sleep(FOREVER);
         }
     }
     return unused;

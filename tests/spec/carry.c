@@ -235,7 +235,7 @@ static void *be_interrupted_over_many(void *count)
     STRAND_SCOPE(s);
     strand_spawn(s, throw_counted, NULL);
     int *many __attribute__((cleanup(suppress_many), unused)) = count;
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return NULL;
 }
 

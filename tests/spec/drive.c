@@ -131,7 +131,7 @@ TEST_REAL_INSIDE(a_loop_of_the_programs_may_wait_inside_as_well)
 
 static void *sleep_an_hour(void *arg)
 {
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 

@@ -710,7 +710,7 @@ TEST(a_rethrown_exception_keeps_the_trace_of_its_throw)
 
 static void *sleep_for_an_hour(void *arg)
 {
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 

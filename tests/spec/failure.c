@@ -28,7 +28,7 @@ TEST_INSIDE(a_failed_child_interrupts_its_owner_and_leaving_the_scope_throws_wha
         STRAND_SCOPE(s);
         strand_spawn(s, test_throw, "child");
         STRAND_TRY {
-            strand_sleep(3600 * STRAND_S);
+            strand_sleep(FOREVER);
         }
         STRAND_CATCH(&STRAND_INTERRUPTED, e) {
             test_log("interrupted");
@@ -174,7 +174,7 @@ TEST_INSIDE(the_interruption_passes_inner_scopes_on_its_way_to_the_scope_of_the_
             STRAND_SCOPE(inner);
             test_spawn_started(inner, test_child_blocks, &inside);
             strand_spawn(outer, test_throw, NULL);
-            strand_sleep(3600 * STRAND_S);
+            strand_sleep(FOREVER);
         }
         STRAND_CATCH(&STRAND_INTERRUPTED, e) {
             CHECK_EQ(inside.ended, 1);
@@ -237,7 +237,7 @@ static void *fail_below(void *depth)
     if (depth == NULL)
         test_throw("from below");
     strand_spawn(s, fail_below, TEST_PTR((intptr_t)depth - 1));
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return NULL;
 }
 
@@ -274,7 +274,7 @@ TEST_INSIDE(a_failure_whose_interruption_was_swallowed_is_thrown_when_the_scope_
         STRAND_SCOPE(s);
         strand_spawn(s, test_throw, NULL);
         STRAND_TRY {
-            strand_sleep(3600 * STRAND_S);
+            strand_sleep(FOREVER);
         }
         STRAND_CATCH(&STRAND_ANY, e) {
             test_log("swallowed");
@@ -429,7 +429,7 @@ TEST_INSIDE(a_failure_in_an_open_scope_interrupts_its_owner_and_not_the_spawner)
         STRAND_SCOPE_OPEN(s);
         strand spawner = strand_spawn(outer, spawn_failing_into, &s);
         STRAND_TRY {
-            strand_sleep(3600 * STRAND_S);
+            strand_sleep(FOREVER);
         }
         STRAND_CATCH(&STRAND_INTERRUPTED, e) {
             STRAND_SHIELD;
@@ -456,7 +456,7 @@ TEST_INSIDE(a_failure_that_a_clean_up_has_joined_meanwhile_leaves_the_scope_all_
     STRAND_TRY {
         STRAND_SCOPE(s);
         strand child __attribute__((cleanup(join_quietly))) = spawn_failed(s);
-        strand_sleep(3600 * STRAND_S);
+        strand_sleep(FOREVER);
     }
     STRAND_CATCH(&TEST_ERROR, e) {
         test_log("%s", strand_exception_text(e));

@@ -113,7 +113,7 @@ struct Leaving {
 void *sleep_until_cancelled(void *arg)
 {
     Leaving leaving;
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 

@@ -107,7 +107,7 @@ static void wait_for_any(void)
 {
     long value;
     strand_case cases[] = {strand_on_receive(held.empty, &value), strand_on_event(&held.event),
-                           strand_on_time(strand_in(3600 * STRAND_S))};
+                           strand_on_time(strand_in(FOREVER))};
     strand_select(cases, 3, 0);
 }
 
@@ -118,7 +118,7 @@ static void wait_for_bytes(void)
 
 static void wait_for_time(void)
 {
-    strand_sleep(3600 * STRAND_S + waiting);
+    strand_sleep(FOREVER + waiting);
 }
 
 static void wait_for_quiet(void)
@@ -208,7 +208,7 @@ static void interrupt_one_by_one(void (*const *how)(void), int count)
 static void *sleep_long(void *arg)
 {
     waiting++;
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 

@@ -128,7 +128,7 @@ TEST_INSIDE(the_failure_of_a_child_that_was_handed_off_goes_to_the_owner_of_the_
         STRAND_SCOPE_OPEN(s);
         STRAND_TRY {
             hand_off_to(s, test_throw, "handed");
-            strand_sleep(3600 * STRAND_S);
+            strand_sleep(FOREVER);
         }
         STRAND_CATCH(&STRAND_INTERRUPTED, e) {
             test_log("interrupted");

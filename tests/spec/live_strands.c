@@ -377,7 +377,7 @@ TEST_INSIDE(live_strands_of_a_child_is_a_failure_like_any_other)
 static void *note_who(void *who)
 {
     STRAND_TRY {
-        strand_sleep(3600 * STRAND_S);
+        strand_sleep(FOREVER);
     }
     STRAND_CATCH(&STRAND_INTERRUPTED, e) {
         strcpy(who, strand_exception_who(e));

@@ -233,7 +233,7 @@ static void *keep_busy_with_children(void *arg)
 
 static void *sleep_forever(void *arg)
 {
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 

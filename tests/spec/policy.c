@@ -44,7 +44,7 @@ TEST_INSIDE(together_the_owner_is_interrupted_and_the_scope_throws_the_failure)
         test_spawn_started(s, test_child_blocks, &blocked);
         strand_spawn(s, test_throw, NULL);
         STRAND_TRY {
-            strand_sleep(3600 * STRAND_S);
+            strand_sleep(FOREVER);
         }
         STRAND_CATCH(&STRAND_INTERRUPTED, e) {
             test_log("interrupted");
@@ -129,7 +129,7 @@ TEST_INSIDE(together_what_a_cancelled_sibling_throws_is_suppressed_in_the_failur
         STRAND_SCOPE_WITH(s, STRAND_TOGETHER);
         test_spawn_started(s, test_child_throws, &sibling);
         strand_spawn(s, test_throw, NULL);
-        strand_sleep(3600 * STRAND_S);
+        strand_sleep(FOREVER);
     }
     STRAND_CATCH(&TEST_ERROR, e) {
         CHECK_EQ(test_count_kind(e, &TEST_ERROR2), 1);

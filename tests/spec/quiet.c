@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #define SOON (3 * STRAND_MS)
-#define LONG (3600 * STRAND_S)
 
 static strand spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg)
 {
@@ -106,7 +105,7 @@ TEST_INSIDE(who_waits_for_others_of_the_run_does_not_count)
 /* A sleeper, for as long as it likes; others that wait for what comes from outside. */
 static void *sleep_long(void *arg)
 {
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 
@@ -132,20 +131,20 @@ TEST_INSIDE(who_sleeps_counts_unless_it_is_enough_that_nobody_can_go_on_now)
     strand_spawn(scope, sleep_long, NULL);
     CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
     CHECK(!is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, SOON));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, LONG));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED | STRAND_QUIET_RUN, LONG));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED | STRAND_QUIET_RUN, FOREVER));
     strand_scope_cancel(scope, NULL);
     strand_scope_join(scope);
-    CHECK(is_quiet((strand_pool){{0}}, 0, LONG));
+    CHECK(is_quiet((strand_pool){{0}}, 0, FOREVER));
 }
 
 /* S-37 */
 TEST_INSIDE(a_deadline_of_ones_own_does_not_count_and_ends_the_wait)
 {
     STRAND_SCOPE(scope);
-    STRAND_DEADLINE(strand_in(LONG));
-    CHECK(is_quiet((strand_pool){{0}}, 0, LONG));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, LONG));
+    STRAND_DEADLINE(strand_in(FOREVER));
+    CHECK(is_quiet((strand_pool){{0}}, 0, FOREVER));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, FOREVER));
     strand_spawn(scope, sleep_long, NULL);
     CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
     strand_scope_cancel(scope, NULL);
@@ -189,7 +188,7 @@ TEST_INSIDE(a_deadline_of_anothers_counts)
 /* S-37 */
 TEST_INSIDE(a_deadline_of_ones_own_does_not_count_in_a_shield_either)
 {
-    strand_time end = strand_in(LONG);
+    strand_time end = strand_in(FOREVER);
     STRAND_DEADLINE(end);
     STRAND_SHIELD;
     quiet_here();
@@ -308,7 +307,7 @@ TEST_INSIDE(who_waits_for_something_outside_counts)
     port = strand_port_open(scope, 1, 4, NULL);
     strand_spawn(scope, read_one, (void *)&done);
     CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, LONG));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
     CHECK_EQ(strand_write(ends[1], "x", 1), 1);
     quiet_here();
     CHECK_EQ(done, 1);
@@ -368,7 +367,7 @@ TEST_INSIDE(a_select_of_a_port_counts_as_long_as_it_waits)
     for (int i = 0; i < 2; i++) {
         strand child = strand_spawn(scope, select_message_or_chan, &chan);
         CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
-        CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, LONG));
+        CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
         CHECK_EQ(i ? send(chan, 1) : strand_port_send(port, "x", 1), 0);
         CHECK_PTR(strand_join(child), TEST_PTR(i + 1));
         quiet_here();
@@ -515,7 +514,7 @@ TEST_RACE(a_pool_that_could_not_be_opened_is_none)
     }
     STRAND_END
     CHECK(refused);
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, LONG));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, FOREVER));
 }
 
 /* ---- pools that a plain thread drives --------------------------------------------------------- */
@@ -532,9 +531,9 @@ TEST_REAL_RACE(a_pool_that_nobody_drives_is_quiet)
 {
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "current"));
-    CHECK(is_quiet(pool, 0, LONG));
-    CHECK(is_quiet(pool, STRAND_QUIET_BLOCKED, LONG));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, LONG));
+    CHECK(is_quiet(pool, 0, FOREVER));
+    CHECK(is_quiet(pool, STRAND_QUIET_BLOCKED, FOREVER));
+    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, FOREVER));
     another = pool;
     pthread_t driver;
     CHECK_EQ(pthread_create(&driver, NULL, drive_to_the_end, NULL), 0);

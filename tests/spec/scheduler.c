@@ -165,7 +165,7 @@ TEST_OWN_STACKS(on_one_thread_the_scheduler_global_serves_in_the_order_of_coming
 
 static void *sleep_for_an_hour(void *arg)
 {
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 

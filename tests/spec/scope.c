@@ -102,7 +102,7 @@ static void *leave_by_interruption(void *children)
     struct test_child *own = children, *childs = own + 1;
     test_spawn_started(s, test_child_blocks, childs);
     atomic_store(&own->started, 1);
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return NULL;
 }
 
@@ -195,7 +195,7 @@ TEST_INSIDE(an_owner_whose_leaving_was_not_interrupted_still_returns_its_value)
 static void *log_when_interrupted(void *name)
 {
     TEST_LEAVING(name);
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return NULL;
 }
 

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #define NAP (5 * STRAND_MS)
-#define LONG (3600 * STRAND_S)
 
 static strand_exception *e;
 static struct {
@@ -119,7 +118,7 @@ static void *accept_until_told(void *arg)
 static void *accept_by_a_select(void *arg)
 {
     static strand_event never;
-    strand_case cases[] = {strand_on_event(&never), strand_on_stopping(), strand_on_time(strand_in(LONG))};
+    strand_case cases[] = {strand_on_event(&never), strand_on_stopping(), strand_on_time(strand_in(FOREVER))};
     CHECK_EQ(strand_select(cases, 3, STRAND_SELECT_NOW), -EAGAIN);
     seen.begun++;
     CHECK_EQ(strand_select(cases, 3, 0), 1);
@@ -131,7 +130,7 @@ static void *accept_by_a_select(void *arg)
 static void *stop_slowly(void *arg)
 {
     strand_sleep(NAP);
-    CHECK_EQ(strand_run_stop(strand_run_self(), LONG, NULL), 0);
+    CHECK_EQ(strand_run_stop(strand_run_self(), FOREVER, NULL), 0);
     return arg;
 }
 
@@ -209,7 +208,7 @@ static void *wait_for_a_plain_thread(void *arg)
     int gift = 0;
     STRAND_SCOPE(scope);
     gifts = strand_chan_open(scope, sizeof gift, 0, NULL);
-    CHECK_EQ(strand_run_stop(strand_run_self(), LONG, NULL), 0);
+    CHECK_EQ(strand_run_stop(strand_run_self(), FOREVER, NULL), 0);
     CHECK_EQ(strand_sim_thread(post_later, NULL), 0);
     CHECK_EQ(strand_chan_receive(gifts, &gift), 0);
     CHECK_EQ(gift, 7);
@@ -231,9 +230,9 @@ static void *stop_earlier_and_earlier(void *arg)
     strand_spawn(scope, work_for_ever, arg);
     CHECK_EQ(strand_run_stop(run, INT64_MAX, "first"), 0);
     strand_yield();
-    for (int64_t drain_ns = LONG; drain_ns > STRAND_MS; drain_ns /= 2)
+    for (int64_t drain_ns = FOREVER; drain_ns > STRAND_MS; drain_ns /= 2)
         CHECK_EQ(strand_run_stop(run, drain_ns, "later"), 0);
-    CHECK_EQ(strand_run_stop(run, LONG, "last"), 0);
+    CHECK_EQ(strand_run_stop(run, FOREVER, "last"), 0);
     STRAND_TRY {
         strand_scope_join(scope);
     }
@@ -282,7 +281,7 @@ static _Atomic int calling;
 static void *stop_often(void *arg)
 {
     for (int i = 0; i < CALLS; i++)
-        CHECK_EQ(strand_run_stop(seen.run, LONG, NULL), 0);
+        CHECK_EQ(strand_run_stop(seen.run, FOREVER, NULL), 0);
     calling = 0;
     return arg;
 }

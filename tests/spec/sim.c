@@ -591,7 +591,7 @@ static void *nothing(void *arg)
 
 static void *sleep_for_long(void *arg)
 {
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 

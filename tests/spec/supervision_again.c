@@ -46,7 +46,7 @@ static const strand_actor_class very_patient = {.size = sizeof very_patient,
                                                 .name = "very patient",
                                                 .receive = be_parent,
                                                 .backoff_ns = 20 * STRAND_MS,
-                                                .restarts_within_ns = 3600 * STRAND_S};
+                                                .restarts_within_ns = FOREVER};
 
 TEST_INSIDE(restarts_are_put_off_longer_as_long_as_the_child_is_not_up_for_long)
 {

@@ -104,7 +104,7 @@ TEST_INSIDE(a_failure_and_live_strands_together_throw_the_failure_with_live_stra
 
 static void *sleep_an_hour(void *arg)
 {
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 
@@ -196,7 +196,7 @@ static void *leave_over_a_failure_by_a_time_out(void *arg)
     STRAND_SCOPE_WITH(s, STRAND_COLLECT);
     strand_spawn(s, test_throw, "of a child");
     test_spawn_started(s, test_child_blocks, child);
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return NULL;
 }
 
@@ -241,7 +241,7 @@ static void *wait_for_a_failure(void *arg)
     STRAND_SCOPE(s);
     strand_spawn(s, fail_with_payload, arg);
     int guard __attribute__((cleanup(suppress_another_interruption), unused)) = 0;
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 
@@ -268,7 +268,7 @@ static void *be_interrupted_by_the_first_of_two(void *arg)
     STRAND_SCOPE(s);
     strand_spawn(s, test_throw2, "the first");
     strand_scope scope __attribute__((cleanup(join_then_fail_again), unused)) = s;
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 
@@ -296,7 +296,7 @@ static void *sleep_over_failures(void *i)
     STRAND_SCOPE(s);
     for (int n = 0; n < 4; n++)
         strand_spawn(s, yield_and_throw, TEST_PTR(((intptr_t)i + n) % 5));
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return NULL;
 }
 
@@ -391,7 +391,7 @@ static void *be_interrupted_twice(void *given_back)
     STRAND_SCOPE(s);
     strand_spawn(s, fail_with_a_count, given_back);
     STRAND_TRY {
-        strand_sleep(3600 * STRAND_S);
+        strand_sleep(FOREVER);
     }
     STRAND_CATCH(&STRAND_ANY, e) {
         strand_yield(); /* throws again, and takes the first interruption along */
@@ -405,7 +405,7 @@ static void *join_the_one_that_interrupted(void *given_back)
     STRAND_SCOPE(s);
     strand child = strand_spawn(s, fail_with_a_count, given_back);
     STRAND_TRY {
-        strand_sleep(3600 * STRAND_S);
+        strand_sleep(FOREVER);
     }
     STRAND_CATCH(&STRAND_ANY, e) {
         strand_join(child);

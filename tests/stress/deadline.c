@@ -121,7 +121,7 @@ static void sleep_in_nested_deadlines(struct nest *nest, int depth)
     nest->entered++;
     STRAND_DEADLINE(strand_in(nest->step * (depth % 3 + 1)));
     if (depth == 0)
-        strand_sleep(3600 * STRAND_S);
+        strand_sleep(FOREVER);
     else
         sleep_in_nested_deadlines(nest, depth - 1);
 }

@@ -132,7 +132,7 @@ static void *spawn_a_failure_and_sleep(void *arg)
 {
     STRAND_SCOPE(scope);
     strand_spawn(scope, fail_after_yields, arg);
-    strand_sleep(3600 * STRAND_S);
+    strand_sleep(FOREVER);
     return arg;
 }
 
@@ -143,7 +143,7 @@ static void *wait_for_a_failure_from_below(void *arg)
         STRAND_TRY {
             STRAND_SCOPE(scope);
             strand_spawn(scope, spawn_a_failure_and_sleep, (void *)round);
-            strand_sleep(3600 * STRAND_S);
+            strand_sleep(FOREVER);
         }
         STRAND_CATCH(&PLANTED, e) {
             CHECK_STR(strand_exception_text(e), "planted failure");
