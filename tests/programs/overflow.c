@@ -61,6 +61,38 @@ static void *dive_and_switch(void *arg)
     return arg;
 }
 
+static _Atomic int spinning, resized, over;
+
+/* The other strand does not return meanwhile: its stack may be the one that the diver writes into. */
+static void *spin_and_dive(void *arg)
+{
+    spinning++;
+    while (!resized)
+        continue;
+    if (strand_thread_index() == 1) {
+        dive_and_switch(arg);
+        over = 1;
+    }
+    while (!over)
+        continue;
+    return arg;
+}
+
+/* The diver's thread is sent away and called back before it notices. */
+static void resize_meanwhile(strand_scope scope)
+{
+    strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
+    for (int i = 0; i < 2; i++)
+        strand_spawn_with(scope, STRAND_ATTR(.name = "deep-diver", .pool = pool, .stack_size = STACK_SIZE),
+                          spin_and_dive, NULL, 0);
+    while (spinning < 2)
+        strand_sleep(100 * STRAND_US);
+    strand_must(strand_pool_resize(pool, 1));
+    strand_must(strand_pool_resize(pool, 2));
+    resized = 1;
+    strand_scope_join(scope);
+}
+
 /* What a frame larger than a stack does where nothing touches each of its pages: it steps over the guard into the
  * neighbour's stack, and its calls go on there. Reading, it leaves what it finds. */
 static void *step_over(void *arg)
@@ -198,7 +230,10 @@ static void *root(void *arg)
                           arg, 0);
         strand_scope_join(scope);
     }
-    strand_spawn_with(scope, STRAND_ATTR(.name = "deep-diver", .stack_size = STACK_SIZE), chosen(), arg, 0);
+    if (strcmp(how, "called-back") == 0)
+        resize_meanwhile(scope);
+    else
+        strand_spawn_with(scope, STRAND_ATTR(.name = "deep-diver", .stack_size = STACK_SIZE), chosen(), arg, 0);
     strand_scope_join(scope);
     return arg;
 }

@@ -540,6 +540,14 @@ TEST_PROGRAM(without_guards_an_overflow_is_found_at_the_next_switch)
     CHECK_CONTAINS(o.err, "deep-diver");
 }
 
+TEST_PROGRAM(a_thread_that_is_sent_away_and_called_back_finds_an_overflow_as_before)
+{
+    setenv("STRAND_GUARDS", "none", 1);
+    overflow("called-back");
+    CHECK_CONTAINS(o.err, "overflow");
+    CHECK_CONTAINS(o.err, "deep-diver");
+}
+
 TEST_PROGRAM(an_overflow_on_a_fibre_is_reported_as_that_strands)
 {
     overflow("fibre");
