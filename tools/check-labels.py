@@ -8,7 +8,9 @@ place uses the label. The check fails on
   - a label that is defined twice, and a letter, or a pair of letters, that two protocols use;
   - a label that is defined, and that no comment in src/ outside of the blocks carries;
   - an ordered atomic operation without a label: a fence, arch_membarrier, or an operation that is not relaxed. The
-    label is in a comment beside the statement, or directly above it.
+    label is in a comment beside the statement, or directly above it;
+  - a mutant without a line `# breaks: WHAT` in its head: labels, ids of rules, or "contract" and a statement's number,
+    with commas between them.
 """
 import bisect
 import collections
@@ -23,6 +25,8 @@ TEXT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"", re.DOTALL)
 BLOCK = re.compile(r"^ \* (?:INVARIANTS?|ORDERING)\b", re.MULTILINE)
 SECTION = re.compile(r"^ \* ([A-Z][A-Z]{3,}(?: [A-Z]+)*)\b", re.MULTILINE)
 BEGINS = re.compile(r"(?:^|[.;:] )" + LABEL.pattern + r"(?= [^.,;:)])")
+BREAKS = re.compile(r"^# breaks: (.*)$", re.MULTILINE)
+ENTRY = re.compile(r"^([A-Z]-\d\d|\d+\.\d+) \S", re.MULTILINE)
 # Their callers' lines have the labels, since each word that they change has its own protocol.
 WRAPPERS = r"swap_word|swap_ends"
 ORDERED = re.compile(r"\bmemory_order_(?:acquire|release|acq_rel|seq_cst)\b|\barch_membarrier\(\)|\b(?:" + WRAPPERS + r")\(")
@@ -161,6 +165,19 @@ def above(lines, first):
     return "\n".join(lines[begin:first])
 
 
+def mutants(labels):
+    """Yields the faults of the mutants' heads."""
+    entries = ENTRY.findall(read("docs/conformance.txt"))
+    known = set(labels.defined) | {f"contract {e}" if e[0].isdigit() else e for e in entries}
+    for path in sorted(pathlib.Path("tests/mutants").glob("*.patch")):
+        lines = BREAKS.findall(read(path).split("\n--- ")[0])
+        if len(lines) != 1:
+            yield f"{path}: its head does not say once what it breaks"
+        for name in ", ".join(lines).split(", ") if lines else []:
+            if name not in known:
+                yield f"{path}: breaks '{name}', which is no label, rule or statement of the contract"
+
+
 def main():
     sources = [f for f in files_of("src") if re.search(r"\.[ch]$", f)]
     labels, status = Labels(), 0
@@ -169,7 +186,7 @@ def main():
     for path in files_of("include", "docs", "tests"):
         labels.read_other(path)
     labels.settle()
-    found = list(faults(labels))
+    found = list(faults(labels)) + list(mutants(labels))
     for path in sources:
         if path != "src/base/atomic.h":
             found += [f"{path}:{line}: an ordered atomic operation without a label" for line in operations(path)]

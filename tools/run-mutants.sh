@@ -6,6 +6,7 @@
 # it breaks, and where it is looked for first:
 #
 #   # A sentence.
+#   # breaks: LABEL | RULE | contract STATEMENT
 #   # found by: sim WORKLOAD | sim-steps WORKLOAD | test NAME | test-steps NAME | fault WORKLOAD
 #
 # A workload of make fault is played in full up to the first call whose failure finds something, under a seed and on
