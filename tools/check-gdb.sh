@@ -95,7 +95,7 @@ core | core.%p)
     ;;
 esac
 
-${CC:-gcc} -g -O2 -fexceptions -Iinclude tests/programs/parked.c -L"$folder" -lstrand \
+${CC:-gcc} -g -O2 -fexceptions -Iinclude -Itests/harness tests/programs/parked.c -L"$folder" -lstrand \
     -Wl,-rpath,"$(realpath "$folder")" -o "$work/shared" || status=1
 check "a program with the shared library" -ex run "$work/shared"
 (export STRAND_GUARDS=mprotect && ask -ex run -ex "generate-core-file $work/gcore-shared" "$work/shared") >/dev/null

@@ -40,6 +40,8 @@
 #ifndef TEST_H
 #define TEST_H
 
+#include "noinline.h"
+
 #include "strand.h"
 #include "strand/debug.h"
 #include "strand/pool.h"

@@ -4,14 +4,14 @@
 #ifndef PLANTED_COPIED_H
 #define PLANTED_COPIED_H
 
+#include "noinline.h"
+
 #include "strand.h"
 #include "strand/pool.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-
-#define NOINLINE __attribute__((noinline))
 
 static inline uint64_t copies_of(strand_fibre fibre)
 {

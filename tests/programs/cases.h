@@ -21,6 +21,8 @@
 #ifndef CASES_H
 #define CASES_H
 
+#include "noinline.h"
+
 #include "strand.h"
 #include "strand/pool.h"
 
@@ -32,7 +34,6 @@
 #define CASE_OPTIONS .threads = 0 /* one for each CPU */
 #endif
 
-#define NOINLINE __attribute__((noinline))
 /* The compiler can see that some of it is misuse. */
 #if defined(__clang__)
 #define ON_PURPOSE __attribute__((no_thread_safety_analysis))

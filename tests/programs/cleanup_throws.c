@@ -1,13 +1,13 @@
 /*
  * A clean-up that throws while another exception unwinds. The program has to end there.
  */
+#include "noinline.h"
+
 #include "strand.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
-
-#define NOINLINE __attribute__((noinline))
 
 static const char *way;
 

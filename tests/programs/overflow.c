@@ -1,6 +1,8 @@
 /*
  * A strand overflows its stack. The argument says how.
  */
+#include "noinline.h"
+
 #include "strand.h"
 #include "strand/io.h"
 #include "strand/pool.h"
@@ -10,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOINLINE __attribute__((noinline))
 #define STACK_SIZE ((size_t)128 * 1024)
 
 static volatile int limit = 1000000000;

@@ -3,12 +3,13 @@
  * inactive, and on another pool; then the root stops the program, by SIGABRT.
  */
 #define _GNU_SOURCE
+#include "noinline.h"
+
 #include "strand.h"
 #include "strand/pool.h"
 
 #include <stdlib.h>
 
-#define NOINLINE __attribute__((noinline))
 #define FOREVER (3600 * STRAND_S)
 
 static _Atomic int started;

@@ -9,8 +9,6 @@
 
 #include "strand/check.h"
 
-#define NOINLINE __attribute__((noinline))
-
 struct point {
     int x, y;
 };

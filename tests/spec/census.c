@@ -8,8 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline))
-
 enum { DEEP = 20000, STRANDS = 10 };
 
 static char text[1 << 16];

@@ -6,8 +6,6 @@
 
 static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
-#define NOINLINE __attribute__((noinline))
-
 /* Stays true; the compiler can't know it. */
 static volatile int yes = 1;
 

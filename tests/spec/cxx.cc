@@ -509,7 +509,7 @@ TEST(a_run_leaves_the_exceptions_of_its_callers_thread_alone)
 
 /* Arrays around which AddressSanitizer marks the stack; what throws in the innermost frame may return, for a compiler.
  */
-__attribute__((noinline)) void must_below(int frames)
+NOINLINE void must_below(int frames)
 {
     volatile char low[64], high[64];
     low[0] = high[0] = static_cast<char>(frames);
@@ -765,7 +765,7 @@ void *is_counted(void *arg)
     return arg;
 }
 
-__attribute__((noinline)) void throws_for(const std::string &why)
+NOINLINE void throws_for(const std::string &why)
 {
     strand_throw(&STONE, "%s", why.c_str());
 }

@@ -361,7 +361,7 @@ struct RestoresHandler {
     }
 };
 
-static __attribute__((noinline)) void wait_with_a_handler(bool installed)
+static NOINLINE void wait_with_a_handler(bool installed)
 {
     RestoresHandler restores = {installed};
     wait_for_the_end();
@@ -784,12 +784,12 @@ const Form forms[] = {
      "interrupted"},
 };
 
-__attribute__((noinline)) Held::Held()
+NOINLINE Held::Held()
 {
     test_log("held");
 }
 
-__attribute__((noinline)) Held::~Held()
+NOINLINE Held::~Held()
 {
     test_log("released");
 }

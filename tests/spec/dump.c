@@ -18,8 +18,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline))
-
 static _Atomic int started;
 
 static NOINLINE void doze_off(void)

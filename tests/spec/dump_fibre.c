@@ -11,8 +11,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline))
-
 static _Atomic int started;
 
 static NOINLINE void doze_on_a_shared_stack(void)

@@ -8,8 +8,6 @@
 
 #include "strand/debug.h"
 
-#define NOINLINE __attribute__((noinline))
-
 static _Atomic int started;
 
 static NOINLINE void doze_off(void)

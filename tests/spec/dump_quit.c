@@ -12,8 +12,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline))
-
 static _Atomic int started, told;
 static _Atomic int handled;
 static int dumped = -1; /* what stands in the place of standard error */

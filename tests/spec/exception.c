@@ -13,7 +13,6 @@ static const strand_kind FRUIT = STRAND_KIND("fruit", &STRAND_ERROR);
 static const strand_kind APPLE = STRAND_KIND("apple", &FRUIT);
 static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
-#define NOINLINE __attribute__((noinline))
 #define KEEP_FRAME __asm__ volatile("") /* after a call: keeps it from becoming a jump */
 
 static NOINLINE void *throw_apple(void *arg)

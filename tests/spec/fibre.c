@@ -14,7 +14,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline))
 #define KIB ((size_t)1024)
 
 enum { WORDS = 40 };

@@ -35,7 +35,7 @@ struct Slow {
     }
 };
 
-__attribute__((noinline)) void throw_slowly(int number)
+NOINLINE void throw_slowly(int number)
 {
     Slow slow(number);
     throw std::runtime_error(std::to_string(number));

@@ -10,7 +10,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline))
 #define KIB ((size_t)1024)
 
 enum { WORDS = 100, MUCH = 600 * 1024, PAGE = 4096 };

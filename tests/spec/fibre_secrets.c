@@ -11,8 +11,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline))
-
 static strand spawn_on(strand_scope scope, strand_fibre fibre, strand_fn *fn, void *arg)
 {
     return strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), fn, arg, 0);

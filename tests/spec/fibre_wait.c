@@ -18,8 +18,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline))
-
 enum { WORDS = 48, DEPTH = 24, BIG = 3000, PORTION = 1 << 20 };
 
 /* One kind of wait. None of its functions may keep anything on the stack that others need. */

@@ -15,8 +15,6 @@
 
 #include <signal.h>
 
-#define NOINLINE __attribute__((noinline))
-
 /* ---- what strands wait for: as new in each scenario -------------------------------------------------------- */
 
 static struct {
@@ -38,8 +36,8 @@ static inline void begin(void)
     memset(&at, 0, sizeof at);
 }
 
-static __attribute__((noinline, unused)) strand spawn_named(strand_scope scope, const char *name, strand_fn *fn,
-                                                            void *arg)
+static NOINLINE __attribute__((unused)) strand spawn_named(strand_scope scope, const char *name, strand_fn *fn,
+                                                           void *arg)
 {
     strand child = strand_spawn_with(scope, STRAND_ATTR(.name = name), fn, arg, 0);
     __asm__ volatile("");

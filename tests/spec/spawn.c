@@ -270,7 +270,7 @@ TEST_INSIDE(a_name_is_cut_to_31_bytes)
 
 /* ---- stacks ---------------------------------------------------------------------------------- */
 
-static __attribute__((noinline)) int use_stack(int kilobytes)
+static NOINLINE int use_stack(int kilobytes)
 {
     volatile char block[1024];
     block[0] = (char)kilobytes;

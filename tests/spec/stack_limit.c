@@ -192,7 +192,7 @@ TEST(the_stacks_of_opened_fibres_count)
 TEST_OWN_STACKS(the_stacks_of_opened_fibres_count, "those that all share are shared fibres too");
 
 /* Frames of so many bytes. */
-static __attribute__((noinline)) void go_deep(size_t bytes)
+static NOINLINE void go_deep(size_t bytes)
 {
     char frame[4 * 1024];
     memset(frame, 1, sizeof frame);

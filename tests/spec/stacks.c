@@ -13,7 +13,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline))
 #define KIB ((size_t)1024)
 
 static struct test_output o;

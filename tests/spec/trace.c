@@ -17,7 +17,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline))
 #define KEEP_FRAME __asm__ volatile("") /* after a call: keeps it from becoming a jump */
 
 /* The line after the one at `at`; of a dump the one after that, if it is about the stack. */

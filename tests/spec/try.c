@@ -11,8 +11,6 @@ static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 /* Stays true; the compiler can't know it. */
 static volatile int yes = 1;
 
-#define NOINLINE __attribute__((noinline))
-
 static NOINLINE void throw_apple(void)
 {
     TEST_LEAVING("deep");

@@ -11,7 +11,6 @@
 
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline))
 #define LIMIT (20 * STRAND_MS)
 /* A thread that could run is not let run for so long on a machine that has much to do. */
 #define PATIENT (300 * STRAND_MS)

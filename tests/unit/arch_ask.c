@@ -11,7 +11,6 @@
 #include <sys/mman.h>
 
 #define MS INT64_C(1000000)
-#define NOINLINE __attribute__((noinline))
 enum { MOST = 32, ROOM = 64 * 1024 };
 
 /* A thread that says who it is, and then does something until it is told to stop. */
