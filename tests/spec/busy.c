@@ -392,24 +392,15 @@ TEST(what_is_printed_under_load_is_true_of_one_moment)
     strand_run(&options, print_under_load, NULL);
 }
 
-/* A signal is to find it here, and not in a function of a sanitizer's. */
-__attribute__((no_sanitize("thread"))) static void *compute(void *arg)
-{
-    at.started = 1;
-    while (*(volatile int *)&at.started != 2)
-        continue;
-    return arg;
-}
-
 static void *print_beside_one_that_computes(void *arg)
 {
     begin();
     STRAND_SCOPE(scope);
-    spawn_named(scope, "computer", compute, NULL);
+    spawn_named(scope, "computer", spinner, NULL);
     while (at.started != 1)
         strand_yield();
     const char *text = busy(all);
-    at.started = 2;
+    at.give_up = 1;
     CHECK_CONTAINS(text, " runs strand 'computer' #");
     CHECK_CONTAINS(text, ", which has not switched for 100 ms; it has been busy for ");
     strand_scope_join(scope);

@@ -5,18 +5,43 @@
 #define SUITE dump
 #include "test.h"
 
-#include "strand/debug.h"
-#include "strand/io.h"
-#include "strand/limit.h"
-#include "strand/sync.h"
+#include "scenario.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <unistd.h>
+
+/* ---- how it prints ------------------------------------------------------------------------------------------- */
+
+static int dump_usually(int fd)
+{
+    return strand_dump(fd, NULL);
+}
+
+static int dump_singly(int fd)
+{
+    return strand_dump(fd, STRAND_DUMP(.grouping = STRAND_DUMP_SINGLE));
+}
+
+static int dump_in_groups(int fd)
+{
+    return strand_dump(fd, STRAND_DUMP(.grouping = STRAND_DUMP_GROUPED));
+}
+
+static int dump_without_signals(int fd)
+{
+    return strand_dump(fd, STRAND_DUMP(.no_signals = true));
+}
+
+static int dump_three_times(int fd)
+{
+    int result = 0;
+    for (int i = 0; i < 3; i++)
+        result |= strand_dump(fd, NULL);
+    return result;
+}
+
+/* ---- strands one by one -------------------------------------------------------------------------------------- */
 
 static _Atomic int started;
 
@@ -42,55 +67,38 @@ static NOINLINE void wait_for_a_child(strand child)
 static void *joiner(void *arg)
 {
     STRAND_SCOPE(scope);
-    wait_for_a_child(strand_spawn_with(scope, STRAND_ATTR(.name = "grandchild"), sleeper, arg, 0));
+    wait_for_a_child(spawn_named(scope, "grandchild", sleeper, arg));
     return arg;
 }
 
-/* A tree: root, of it "first" with "grandchild" below, and "second". Dumped when all three are blocked. */
-static const char *dump_a_tree(void)
-{
-    const char *text = "";
-    started = 0;
-    STRAND_SCOPE(scope);
-    strand_spawn_with(scope, STRAND_ATTR(.name = "first"), joiner, NULL, 0);
-    strand_spawn_with(scope, STRAND_ATTR(.name = "second"), sleeper, NULL, 0);
-    test_yield_until(&started, 2);
-    while (test_count(text, "blocked") < 3) {
-        strand_sleep(STRAND_MS);
-        text = test_dump();
-    }
-    strand_scope_cancel(scope, NULL);
-    return text;
-}
-
-/* V-24 */
-TEST_INSIDE(a_dump_names_every_strand_parents_before_children)
-{
-    const char *text = dump_a_tree();
-    const char *root = strstr(text, "root"), *first = strstr(text, "first");
-    const char *grandchild = strstr(text, "grandchild"), *second = strstr(text, "second");
-    CHECK(root && first && grandchild && second);
-    CHECK(root < first && first < grandchild);
-    CHECK(root < second && !(first < second && second < grandchild));
-}
-
-/* V-22, contract 1.5 */
-TEST_REAL_INSIDE(a_dump_says_who_is_blocked_and_on_what)
-{
-    const char *text = dump_a_tree();
-    CHECK(test_count(text, "blocked") >= 3);
-    CHECK(test_count(text, "sleep") >= 2);
-    CHECK_CONTAINS(text, "join");
-}
-
-static strand_mutex mutex;
 static strand_prio_semaphore pages;
 static strand_limit users;
 
+static NOINLINE void lock_it_here(void)
+{
+    strand_mutex_lock(&at.mutex);
+    __asm__ volatile("");
+}
+
+static void *hold_all(void *arg)
+{
+    STRAND_SHIELD;
+    strand_prio_options options = {.size = sizeof options, .permits = 1, .name = "pages"};
+    strand_prio_init(&pages, &options);
+    strand_limit_init(&users, 1, "users");
+    strand_prio_acquire(&pages, NULL);
+    strand_limit_acquire(&users);
+    lock_it_here();
+    strand_event_wait(&at.event);
+    strand_mutex_unlock(&at.mutex);
+    strand_prio_release(&pages);
+    strand_limit_release(&users);
+    return arg;
+}
+
 static void *lock_it(void *arg)
 {
-    strand_mutex_lock(&mutex);
-    strand_mutex_unlock(&mutex);
+    STRAND_LOCKED(&at.mutex);
     return arg;
 }
 
@@ -107,93 +115,29 @@ static void *be_a_user(void *arg)
     return arg;
 }
 
-static NOINLINE void lock_in_the_root(void)
-{
-    strand_mutex_lock(&mutex);
-    __asm__ volatile("");
-}
-
-/* V-22 */
-TEST_INSIDE(a_dump_names_semaphores_and_limits_and_who_holds_a_mutex)
+static void *cancel_a_stubborn_one(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_prio_options options = {.size = sizeof options, .permits = 1, .name = "pages"};
-    strand_prio_init(&pages, &options);
-    strand_limit_init(&users, 1, "users");
-    strand_prio_acquire(&pages, NULL);
-    strand_limit_acquire(&users);
-    lock_in_the_root();
-    strand_spawn(scope, lock_it, NULL);
-    strand_spawn(scope, take_a_page, NULL);
-    strand_spawn(scope, be_a_user, NULL);
-    test_await_blocked("waits for mutex", 1);
-    test_await_blocked("waits for semaphore", 2);
-    const char *text = test_dump();
-    CHECK_CONTAINS(text, "waits for semaphore 'pages' #");
-    CHECK_CONTAINS(text, "waits for semaphore 'users' #");
-    CHECK_CONTAINS(text, "the mutex was locked by strand 'root' #");
-    CHECK_CONTAINS(text, " in lock_in_the_root+0x");
-    strand_mutex_unlock(&mutex);
-    strand_prio_release(&pages);
-    strand_limit_release(&users);
-    strand_scope_join(scope);
-}
-
-/* V-22 */
-TEST_INSIDE(a_dump_says_that_its_caller_runs)
-{
-    CHECK_CONTAINS(test_dump(), "runn");
-}
-
-TEST_REAL_INSIDE(a_dump_shows_the_functions_in_which_strands_are_blocked)
-{
-    const char *text = dump_a_tree();
-    CHECK(test_count(text, "doze_off") >= 2);
-    CHECK_CONTAINS(text, "wait_for_a_child");
-    CHECK_CONTAINS(text, "joiner");
-}
-
-static void *sleep_under_a_shield(void *arg)
-{
-    STRAND_SHIELD;
-    started = 1;
-    test_yield_until(&started, 2);
+    strand child = spawn_named(scope, "stubborn", await_event_in_a_shield, arg);
+    test_yield_until(&at.started, 1);
+    strand_cancel(child, "enough-of-it");
     return arg;
 }
 
-/* contract 4.15 */
-TEST_INSIDE(a_dump_says_who_is_cancelled_and_by_whom)
+static void *join_a_short_one(void *arg)
 {
-    started = 0;
     STRAND_SCOPE(scope);
-    strand child = strand_spawn_with(scope, STRAND_ATTR(.name = "stubborn"), sleep_under_a_shield, NULL, 0);
-    test_yield_until(&started, 1);
-    strand_cancel(child, "enough-of-it");
-    const char *text = strstr(test_dump(), "stubborn");
-    started = 2;
-    CHECK(text != NULL);
-    CHECK_CONTAINS(text, "cancel");
-    CHECK_CONTAINS(text, "root");
-    CHECK_CONTAINS(text, "enough-of-it");
+    strand_join(spawn_named(scope, "short-lived", test_return, arg));
+    return await_event(arg);
 }
 
-TEST_INSIDE(a_strand_that_was_joined_is_not_in_the_dump)
+static void *leave_one_unjoined(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "short-lived"), test_return, NULL, 0));
-    CHECK(strstr(test_dump(), "short-lived") == NULL);
-}
-
-TEST_INSIDE(a_dump_counts_those_that_have_ended_and_were_not_joined_apart)
-{
-    STRAND_SCOPE(scope);
-    strand sleeping = strand_spawn(scope, sleeper, NULL);
-    strand ended = strand_spawn(scope, test_return, NULL);
-    strand_wait(ended);
-    CHECK_CONTAINS(test_dump(), "strands: 2, besides 1 ended, not joined;");
-    strand_join(ended);
-    CHECK_CONTAINS(test_dump(), "strands: 2, besides 0 ended, not joined;");
-    strand_cancel(sleeping, NULL);
+    strand_wait(strand_spawn(scope, test_return, arg));
+    await_event(arg);
+    strand_scope_join(scope);
+    return arg;
 }
 
 static void *join_a_scope(void *arg)
@@ -204,22 +148,63 @@ static void *join_a_scope(void *arg)
     return arg;
 }
 
-TEST_REAL_INSIDE(a_dump_tells_joining_a_scope_from_joining_a_strand)
+#define THIRTY "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+#define LONG_NAME                                                                                                      \
+    THIRTY THIRTY THIRTY THIRTY THIRTY THIRTY THIRTY THIRTY THIRTY THIRTY THIRTY THIRTY THIRTY THIRTY THIRTY
+
+static const struct scenario single[] = {
+    {.name = "a tree: parents before children, what each does or waits for, and where",
+     .acts = {ONE("first", joiner), ONE("second", sleeper)},
+     .until = "blocked: ",
+     .blocked = 3,
+     .texts = {TIMES(3, "blocked: "), TIMES(2, "blocked: sleeps for "), TIMES(2, "at doze_off+0x"),
+               FROM("strand 'root' #"), HAS("running on thread "), HAS("strand 'first' #"), HAS("strand 'second' #"),
+               FROM("strand 'first' #"), TO("strand 'grandchild' #"), NO("strand 'second' #"),
+               HAS("blocked: joins strand #"), HAS("at wait_for_a_child+0x"), HAS("at joiner+0x")}},
+    {.name = "semaphores, limits, and the holder of a mutex",
+     .acts = {ONE("holder", hold_all), LATER("waits for event", "locker", lock_it), ONE("reader", take_a_page),
+              ONE("user", be_a_user)},
+     .until = "blocked: ",
+     .blocked = 4,
+     .texts = {HAS("waits for semaphore 'pages' #"), HAS("waits for semaphore 'users' #"),
+               HAS("the mutex was locked by strand 'holder' #"), HAS(" in lock_it_here+0x")}},
+    {.name = "a strand that is cancelled, by whom, and why",
+     .acts = {ONE("canceller", cancel_a_stubborn_one)},
+     .until = "blocked: ",
+     .blocked = 2,
+     .texts = {FROM("strand 'stubborn' #"), HAS(", cancelled\n"), HAS("cancelled by 'canceller' #"),
+               HAS(": enough-of-it\n")}},
+    {.name = "not those that were joined",
+     .acts = {ONE("joiner", join_a_short_one)},
+     .until = "waits for event",
+     .texts = {NO("short-lived"), HAS("strands: 2, besides 0 ended, not joined;")}},
+    {.name = "the number of those that have ended and were not joined",
+     .acts = {ONE("keeper", leave_one_unjoined)},
+     .until = "waits for event",
+     .texts = {HAS("strands: 2, besides 1 ended, not joined;")}},
+    {.name = "join of a scope",
+     .acts = {ONE("joiner", join_a_scope)},
+     .until = "blocked: ",
+     .blocked = 2,
+     .texts = {HAS("blocked: joins its scope, waits for strand #")}},
+    {.name = "a name with a new line, and a long one",
+     .acts = {ONE("two\nlines", sleeper), ONE(LONG_NAME, sleeper)},
+     .until = "blocked: ",
+     .blocked = 2,
+     .texts = {HAS("strand 'two\\x0alines' #"), FROM("strand 'xxx"), TO("in the scope of"), TIMES(1, "\n"),
+               NO(THIRTY THIRTY)}},
+};
+
+/* V-22, V-24, contract 1.5, 4.15 */
+TEST_INSIDE(a_dump_shows_each_strand)
 {
-    const char *text = "";
-    STRAND_SCOPE(scope);
-    strand joining = strand_spawn(scope, join_a_scope, NULL);
-    while (test_count(text, "blocked") < 2) {
-        strand_sleep(STRAND_MS);
-        text = test_dump();
-    }
-    CHECK_CONTAINS(text, "blocked: joins its scope, waits for strand #");
-    strand_cancel(joining, NULL);
+    PLAY_ALL(single, false, dump_singly);
 }
+
+/* ---- groups -------------------------------------------------------------------------------------------------- */
 
 static NOINLINE void doze_off_elsewhere(void)
 {
-    started++;
     strand_sleep(2 * FOREVER);
     __asm__ volatile("");
 }
@@ -228,53 +213,6 @@ static void *other_sleeper(void *arg)
 {
     doze_off_elsewhere();
     return arg;
-}
-
-/* So many that sleep at one place, and half as many at another. */
-static void spawn_sleepers(strand_scope scope, int count)
-{
-    started = 0;
-    for (int i = 0; i < count; i++)
-        strand_spawn_with(scope, STRAND_ATTR(.name = "dozing"), sleeper, NULL, 0);
-    for (int i = 0; i < count / 2; i++)
-        strand_spawn(scope, other_sleeper, NULL);
-    test_yield_until(&started, count + count / 2);
-    test_await_blocked("sleeps", count + count / 2);
-}
-
-TEST_INSIDE(a_dump_of_many_strands_prints_those_at_the_same_place_once_with_their_number)
-{
-    STRAND_SCOPE(scope);
-    spawn_sleepers(scope, 80);
-    const char *text = test_dump_as(NULL), *first = strstr(text, "80 strands 'dozing' #");
-    const char *second = strstr(text, "40 strands 'strand' #");
-    CHECK(first && second && first < second);
-    CHECK_CONTAINS(text, "strands: 121, besides 0 ended, not joined;");
-    CHECK_EQ(test_count(text, "blocked: sleeps, since "), 2);
-    CHECK_EQ(test_count(text, "at doze_off+0x"), 1);
-    CHECK_EQ(test_count(text, "at doze_off_elsewhere+0x"), 1);
-    CHECK_CONTAINS(text, "1 strand 'root' #");
-    strand_scope_cancel(scope, NULL);
-}
-
-TEST_INSIDE(many_strands_are_printed_one_by_one_if_that_is_asked_for)
-{
-    STRAND_SCOPE(scope);
-    spawn_sleepers(scope, 80);
-    const char *text = test_dump_as(STRAND_DUMP(.grouping = STRAND_DUMP_SINGLE));
-    CHECK_EQ(test_count(text, "strand 'dozing' #"), 80);
-    CHECK_EQ(test_count(text, "at doze_off+0x"), 80);
-    CHECK_EQ(test_count(text, "at doze_off_elsewhere+0x"), 40);
-    strand_scope_cancel(scope, NULL);
-}
-
-TEST_INSIDE(a_few_strands_are_grouped_only_if_that_is_asked_for)
-{
-    STRAND_SCOPE(scope);
-    spawn_sleepers(scope, 4);
-    CHECK_EQ(test_count(test_dump_as(NULL), "strand 'dozing' #"), 4);
-    CHECK_CONTAINS(test_dump_as(STRAND_DUMP(.grouping = STRAND_DUMP_GROUPED)), "4 strands 'dozing' #");
-    strand_scope_cancel(scope, NULL);
 }
 
 /* Each at a depth of its own, and all with the same return addresses again and again. */
@@ -295,45 +233,69 @@ static void *descend_and_sleep(void *depth)
     return NULL;
 }
 
-TEST_INSIDE(strands_at_other_depths_are_not_taken_for_the_same)
+/* Ten at each of so many depths. */
+static void *dive(void *depths)
 {
     STRAND_SCOPE(scope);
-    started = 0;
-    for (intptr_t depth = 1; depth <= 20; depth++)
+    for (intptr_t depth = 1; depth <= (intptr_t)depths; depth++)
         for (int i = 0; i < 10; i++)
-            strand_spawn(scope, descend_and_sleep, TEST_PTR(depth));
-    test_yield_until(&started, 200);
-    test_await_blocked("sleeps", 200);
-    const char *text = test_dump_as(NULL);
-    CHECK_EQ(test_count(text, "\n10 strands 'strand' and others #") + test_count(text, "\n10 strands 'strand' #"), 20);
-    CHECK_EQ(test_count(text, "at descend+0x"), 20 * 21 / 2 + 20);
-    strand_scope_cancel(scope, NULL);
+            spawn_named(scope, "diver", descend_and_sleep, TEST_PTR(depth));
+    strand_scope_join(scope);
+    return depths;
 }
 
-static void *wait_under_a_shield(void *event)
+static void *cancel_two_of_three(void *arg)
 {
-    STRAND_SHIELD;
-    strand_event_wait(event);
-    return NULL;
-}
-
-TEST_INSIDE(a_group_says_how_many_of_it_are_cancelled)
-{
-    strand_event event = {{0}};
-    strand children[3];
     STRAND_SCOPE(scope);
-    for (int i = 0; i < 3; i++)
-        children[i] = strand_spawn(scope, wait_under_a_shield, &event);
-    test_await_blocked("waits for event", 3);
-    strand_cancel(children[0], NULL);
-    strand_cancel(children[1], NULL);
-    const char *text = test_dump_as(STRAND_DUMP(.grouping = STRAND_DUMP_GROUPED));
-    CHECK_EQ(test_count(text, "of them cancelled"), 1);
-    CHECK_CONTAINS(text, "3 strands 'strand' #");
-    CHECK_CONTAINS(text, ", 2 of them cancelled\n");
-    strand_event_set(&event);
-    strand_scope_cancel(scope, NULL);
+    for (int i = 0; i < 3; i++) {
+        strand child = spawn_named(scope, "child", await_event_in_a_shield, arg);
+        test_yield_until(&at.started, i + 1);
+        if (i < 2)
+            strand_cancel(child, NULL);
+    }
+    strand_scope_join(scope);
+    return arg;
 }
+
+/* So many that sleep at one place, and half as many at another. */
+#define SLEEPERS(count)                                                                                                \
+    .acts = {SEVERAL(count, "dozing", sleeper), SEVERAL((count) / 2, "strand", other_sleeper)}, .until = "sleeps",     \
+    .blocked = (count) + (count) / 2
+
+static const struct scenario groups[] = {
+    {.name = "many at the same place, once with their number",
+     SLEEPERS(80),
+     .texts = {HAS("strands: 121, besides 0 ended, not joined;"), TIMES(2, "blocked: sleeps, since "),
+               TIMES(1, "at doze_off+0x"), TIMES(1, "at doze_off_elsewhere+0x"), HAS("1 strand 'root' #"),
+               FROM("80 strands 'dozing' #"), HAS("40 strands 'strand' #")}},
+    {.name = "many, one by one",
+     .print = dump_singly,
+     SLEEPERS(80),
+     .texts = {TIMES(80, "strand 'dozing' #"), TIMES(80, "at doze_off+0x"), TIMES(40, "at doze_off_elsewhere+0x")}},
+    {.name = "a few are not grouped", SLEEPERS(4), .texts = {TIMES(4, "strand 'dozing' #")}},
+    {.name = "a few, in groups",
+     .print = dump_in_groups,
+     SLEEPERS(4),
+     .texts = {HAS("4 strands 'dozing' #"), HAS("2 strands 'strand' #")}},
+    {.name = "at different depths",
+     .acts = {GIVEN((void *)20, "parent", dive)},
+     .until = "sleeps",
+     .blocked = 200,
+     .texts = {TIMES(20, "\n10 strands 'diver' #"), TIMES(20 * 21 / 2 + 20, "at descend+0x")}},
+    {.name = "how many of a group are cancelled",
+     .print = dump_in_groups,
+     .acts = {ONE("parent", cancel_two_of_three)},
+     .until = "waits for event",
+     .blocked = 3,
+     .texts = {TIMES(1, "of them cancelled"), HAS("3 strands 'child' #"), HAS(", 2 of them cancelled\n")}},
+};
+
+TEST_INSIDE(strands_at_the_same_place_are_printed_once_if_there_are_many_or_if_that_is_asked_for)
+{
+    PLAY_ALL(groups, false, dump_usually);
+}
+
+/* ---- while others run ---------------------------------------------------------------------------------------- */
 
 static void *count_what_comes(void *fd)
 {
@@ -428,66 +390,49 @@ TEST(a_dump_of_four_threads_under_load_is_complete)
     strand_run(&options, dump_under_load, NULL);
 }
 
-/* A signal is to find it here, and not in a function of a sanitizer's. */
-__attribute__((no_sanitize("thread"))) static NOINLINE void spin_until_told(void)
+static void *spin_with_signals_blocked(void *arg)
 {
-    started = 1;
-    while (*(volatile int *)&started != 2)
-        continue;
-}
-
-static void *spinner(void *arg)
-{
-    spin_until_told();
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    spin_until_given_up();
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
     return arg;
 }
 
-/* What a dump tells of a strand that comes to no switch, of two threads. */
-static void *dump_beside_a_spinner(void *options)
-{
-    static char lines[4096];
-    STRAND_SCOPE(scope);
-    strand_spawn_with(scope, STRAND_ATTR(.name = "spinner"), spinner, NULL, 0);
-    strand_spawn_with(scope, STRAND_ATTR(.name = "dozing"), test_child_blocks, &(struct test_child){0}, 0);
-    while (started != 1)
-        strand_yield();
-    const char *text = test_dump_as(options), *from = strstr(text, "strand 'spinner'");
-    started = 2;
-    CHECK(from != NULL);
-    snprintf(lines, sizeof lines, "%s", from);
-    char *next = strstr(lines, "strand 'dozing'");
-    if (next)
-        *next = 0;
-    CHECK_CONTAINS(text, "1 of the threads could not be held");
-    strand_scope_cancel(scope, NULL);
-    return lines;
-}
+#define NOT_HELD "1 of the threads could not be held"
 
-static const char *lines_of_a_spinner(const strand_dump_options *dump)
+static const struct scenario spinners[] = {
+    {.name = "traced by a signal",
+     .acts = {ONE("spinner", spinner), ONE("dozing", await_event)},
+     .started = 1,
+     .texts = {HAS(NOT_HELD), FROM("strand 'spinner'"), TO("strand 'dozing'"), HAS("running on thread"),
+               HAS("asked by a signal"), HAS("at spin_until_given_up+0x"), HAS("at spinner+0x"), HAS(" bytes used")}},
+    {.name = "without signals",
+     .print = dump_without_signals,
+     .acts = {ONE("spinner", spinner), ONE("dozing", await_event)},
+     .started = 1,
+     .texts = {HAS(NOT_HELD), FROM("strand 'spinner'"), TO("strand 'dozing'"), HAS("running on thread"),
+               HAS("could not be held"), NO("at spinner+0x")}},
+    {.name = "that blocks all signals",
+     .print = dump_three_times,
+     .acts = {ONE("deaf", spin_with_signals_blocked)},
+     .started = 1,
+     .texts = {TIMES(3, NOT_HELD)}},
+};
+
+static void *play_spinners(void *arg)
 {
-    strand_options options = test_options();
-    test_set_threads(&options, 2);
-    started = 0;
-    return strand_run(&options, dump_beside_a_spinner, (void *)(uintptr_t)dump);
+    PLAY_ALL(spinners, false, dump_usually);
+    return arg;
 }
 
 /* contract 4.70 */
-TEST_REAL(a_strand_that_comes_to_no_switch_is_traced_by_a_signal_and_does_not_hold_up_the_dump)
+TEST_REAL(a_strand_that_comes_to_no_switch_does_not_hold_up_the_dump)
 {
-    const char *lines = lines_of_a_spinner(NULL);
-    CHECK_CONTAINS(lines, "running on thread");
-    CHECK_CONTAINS(lines, "asked by a signal");
-    CHECK_CONTAINS(lines, "at spin_until_told+0x");
-    CHECK_CONTAINS(lines, "at spinner+0x");
-    CHECK_CONTAINS(lines, " bytes used");
-}
-
-TEST_REAL(a_strand_that_comes_to_no_switch_is_said_to_be_running_if_there_are_to_be_no_signals)
-{
-    const char *lines = lines_of_a_spinner(STRAND_DUMP(.no_signals = true));
-    CHECK_CONTAINS(lines, "running on thread");
-    CHECK_CONTAINS(lines, "could not be held");
-    CHECK(strstr(lines, "at spinner+0x") == NULL);
+    strand_options options = test_options();
+    test_set_threads(&options, 2);
+    strand_run(&options, play_spinners, NULL);
 }
 
 static int waited_on[2], polled;
@@ -550,37 +495,6 @@ TEST_REAL(a_strand_in_a_system_call_is_traced_without_a_signal_and_waits_on)
         close(waited_on[0]);
         close(waited_on[1]);
     }
-}
-
-static void *spin_with_signals_blocked(void *arg)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_BLOCK, &all, &before);
-    spin_until_told();
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    return arg;
-}
-
-static void *dump_beside_one_that_hears_nothing(void *arg)
-{
-    STRAND_SCOPE(scope);
-    strand_spawn(scope, spin_with_signals_blocked, NULL);
-    while (started != 1)
-        strand_yield();
-    for (int i = 0; i < 3; i++)
-        CHECK_CONTAINS(test_dump_as(NULL), "could not be held");
-    started = 2;
-    strand_scope_join(scope);
-    return arg;
-}
-
-TEST_REAL(a_thread_that_blocks_all_signals_does_not_hold_up_the_dump)
-{
-    strand_options options = test_options();
-    test_set_threads(&options, 2);
-    started = 0;
-    strand_run(&options, dump_beside_one_that_hears_nothing, NULL);
 }
 
 /* ---- statistics ----------------------------------------------------------------------------- */
@@ -766,21 +680,4 @@ TEST_REAL_INSIDE(a_dump_into_a_full_pipe_that_does_not_block_is_given_up)
     CHECK_EQ(strand_dump(fds[1], NULL), -EAGAIN);
     strand_close(fds[0]);
     strand_close(fds[1]);
-}
-
-TEST_INSIDE(a_name_does_not_break_the_lines_of_a_dump)
-{
-    char name[600];
-    memset(name, 'x', sizeof name);
-    name[sizeof name - 1] = 0;
-    STRAND_SCOPE(scope);
-    strand_spawn_with(scope, STRAND_ATTR(.name = "two\nlines"), test_return, NULL, 0);
-    strand_spawn_with(scope, STRAND_ATTR(.name = name), test_return, NULL, 0);
-    const char *text = test_dump();
-    CHECK_CONTAINS(text, "strand 'two\\x0alines' #");
-    const char *cut = strstr(text, "strand 'xxx");
-    CHECK(cut && strchr(cut, '\n') - cut < 450);
-    CHECK(test_count(cut, "in the scope of") > 0);
-    CHECK(strchr(cut, '\n') < strstr(cut, "in the scope of"));
-    strand_scope_join(scope);
 }

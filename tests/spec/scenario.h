@@ -93,6 +93,20 @@ static inline void *call_until_given_up(void *arg)
     return arg;
 }
 
+/* A signal finds it here, and not in a function of a sanitizer. */
+__attribute__((no_sanitize("thread"), unused)) static NOINLINE void spin_until_given_up(void)
+{
+    at.started = 1;
+    while (!*(volatile int *)&at.give_up)
+        continue;
+}
+
+static inline void *spinner(void *arg)
+{
+    spin_until_given_up();
+    return arg;
+}
+
 static inline void *offload_it(void *arg)
 {
     return strand_offload(call_until_given_up, arg);
@@ -100,10 +114,11 @@ static inline void *offload_it(void *arg)
 
 /* ---- scenarios ----------------------------------------------------------------------------------------------- */
 
-enum { AT_LEAST_ONCE = 0, NEVER = -1 };
+enum { AT_LEAST_ONCE = 0, NEVER = -1, PART_BEGINS = -2, PART_ENDS = -3 };
 
 struct scenario {
     const char *name;
+    printer *print; /* NULL: the table's */
     bool needs_pipe;
     struct act {
         const char *name;
@@ -112,12 +127,14 @@ struct scenario {
         int count;         /* strands like this; 0: one */
         const char *after; /* spawned once the report has these words; NULL: at once */
     } acts[6];
-    const char *until; /* the report is complete with these words */
+    int started;       /* the report is printed when at.started is this, at least */
+    const char *until; /* the report is complete with these words; NULL: as it is */
+    int blocked;       /* 0, or how often a dump of all strands has these words before the report is printed */
     const char *from;  /* NULL, or where the part of it begins that is looked at */
     struct {
         const char *text; /* %d is the descriptor that is read */
-        int times;        /* or AT_LEAST_ONCE, NEVER */
-    } texts[8];
+        int times;        /* or AT_LEAST_ONCE, NEVER, PART_BEGINS, PART_ENDS */
+    } texts[14];
 };
 
 /* Strands of a scenario. The last is spawned once the report has the words. */
@@ -137,6 +154,15 @@ struct scenario {
     {                                                                                                                  \
         .name = (name_), .fn = (fn_), .after = (words)                                                                 \
     }
+/* The part of the report that the next texts are about begins or ends there. */
+#define FROM(text_)                                                                                                    \
+    {                                                                                                                  \
+        .text = (text_), .times = PART_BEGINS                                                                          \
+    }
+#define TO(text_)                                                                                                      \
+    {                                                                                                                  \
+        .text = (text_), .times = PART_ENDS                                                                            \
+    }
 /* What its report has, so many times, or has not. */
 #define HAS(text_)                                                                                                     \
     {                                                                                                                  \
@@ -151,18 +177,47 @@ struct scenario {
         .text = (text_), .times = NEVER                                                                                \
     }
 
+static inline const char *place_of(const struct scenario *s, const char *text, const char *report)
+{
+    const char *place = strstr(report, text);
+    if (!place)
+        CHECK_FAIL("%s: no '%s' in: %s", s->name, text, report);
+    return place;
+}
+
+static inline void check_text(const struct scenario *s, const char *text, int times, const char *part)
+{
+    int found = (int)test_count(part, text);
+    if (times == AT_LEAST_ONCE ? !found : found != (times == NEVER ? 0 : times))
+        CHECK_FAIL("%s: '%s' %d times in: %s", s->name, text, found, part);
+}
+
 static inline void check_scenario(const struct scenario *s, const char *report)
 {
-    const char *part = s->from ? strstr(report, s->from) : report;
-    if (!part)
-        CHECK_FAIL("%s: no '%s' in: %s", s->name, s->from, report);
+    char *part = strdup(s->from ? place_of(s, s->from, report) : report);
     for (size_t i = 0; i < sizeof s->texts / sizeof *s->texts && s->texts[i].text; i++) {
         char text[128];
         snprintf(text, sizeof text, s->texts[i].text, at.pipe[0]);
-        int times = s->texts[i].times, found = (int)test_count(part, text);
-        if (times == AT_LEAST_ONCE ? !found : found != (times == NEVER ? 0 : times))
-            CHECK_FAIL("%s: '%s' %d times in: %s", s->name, text, found, part);
+        if (s->texts[i].times == PART_BEGINS) {
+            free(part);
+            part = strdup(place_of(s, text, report));
+        } else if (s->texts[i].times == PART_ENDS) {
+            part[place_of(s, text, part + 1) - part] = 0;
+        } else {
+            check_text(s, text, s->texts[i].times, part);
+        }
     }
+    free(part);
+}
+
+/* The report, as soon as it is complete. */
+static inline const char *report_of(const struct scenario *s, printer *print)
+{
+    if (s->started)
+        test_yield_until(&at.started, s->started);
+    if (s->blocked)
+        test_await_blocked(s->until, s->blocked);
+    return s->until && !s->blocked ? printed_with(print, s->until) : printed(print);
 }
 
 static inline void spawn_act(strand_scope scope, const struct act *act, printer *print)
@@ -179,6 +234,7 @@ static inline void spawn_act(strand_scope scope, const struct act *act, printer 
 /** Plays it, in the pool of the caller or in one of its own, and checks what is printed. Inside. */
 static inline void play(const struct scenario *s, bool own_pool, printer *print)
 {
+    print = s->print ? s->print : print;
     begin();
     if (s->needs_pipe)
         CHECK_EQ(strand_pipe(at.pipe), 0);
@@ -190,7 +246,7 @@ static inline void play(const struct scenario *s, bool own_pool, printer *print)
         at.port = strand_port_open(scope, 8, 4, NULL);
         for (size_t i = 0; i < sizeof s->acts / sizeof *s->acts && s->acts[i].fn; i++)
             spawn_act(scope, &s->acts[i], print);
-        check_scenario(s, printed_with(print, s->until));
+        check_scenario(s, report_of(s, print));
         at.give_up = 1;
         strand_event_set(&at.event);
         strand_scope_cancel(scope, NULL);
