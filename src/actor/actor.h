@@ -405,7 +405,7 @@ static inline bool cell_lock(struct thread *thread, struct cell *cell, uint64_t 
         if (!thread->concurrent)
             break;
         if (UNLIKELY(w & CELL_LOCK)) {
-            driver_await(thread);
+            platform_await(thread);
             w = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A7] */
         } else if (LIKELY(atomic_compare_exchange_weak_explicit(&cell->word, &w, w | CELL_LOCK, memory_order_acquire,
                                                                 memory_order_acquire))) { /* [A7] */
@@ -427,7 +427,7 @@ static inline uint64_t cell_lock_living(struct thread *thread, struct cell *cell
     uint64_t w = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A7] */
     while (thread->concurrent) {
         if (w & CELL_LOCK) {
-            driver_await(thread);
+            platform_await(thread);
             w = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A7] */
         } else if (atomic_compare_exchange_weak_explicit(&cell->word, &w, w | CELL_LOCK, memory_order_acquire,
                                                          memory_order_acquire)) { /* [A7] */

@@ -24,7 +24,7 @@ void strand_actor_become(strand_behaviour *receive)
     struct thread *thread = must_be_strand("strand_actor_become");
     struct runner *r = must_be_actor(thread, "strand_actor_become");
     struct more *more = own_more(thread, r, "a behaviour");
-    struct behaviours *top = driver_malloc(thread, sizeof *top);
+    struct behaviours *top = platform_malloc(thread, sizeof *top);
     must_be_there((void *)(uintptr_t)receive, "behaviour", "strand_actor_become");
     if (!top)
         throw_no_memory(current_of(thread), "a behaviour");

@@ -60,7 +60,7 @@ static struct kind *find_far(const struct tree *kinds, const struct place *place
 
 static struct kind *kind_new(struct thread *thread, struct place *place, const strand_actor_class *class, size_t args)
 {
-    struct kind *kind = driver_calloc(thread, 1, sizeof *kind);
+    struct kind *kind = platform_calloc(thread, 1, sizeof *kind);
     if (!kind)
         return NULL;
     kind->system = place->system;
@@ -114,8 +114,8 @@ struct kind *kind_of(struct thread *thread, struct place *place, const strand_ac
 static struct task *task_new(struct thread *thread)
 {
     if (!STRAND_ACTOR_TASKS_MALLOC)
-        return driver_slab_get(thread, &actor_thread_of(thread)->tasks);
-    struct task *task = driver_malloc(thread, sizeof *task);
+        return platform_slab_get(thread, &actor_thread_of(thread)->tasks);
+    struct task *task = platform_malloc(thread, sizeof *task);
     if (task)
         task->wakes = 0;
     return task;

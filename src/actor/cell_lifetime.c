@@ -35,7 +35,7 @@ static bool give_state(struct thread *thread, struct cell *cell)
 {
     if (LIKELY(!cell_kind(cell)->outside))
         return true;
-    void *state = driver_malloc(thread, cell_kind(cell)->whole);
+    void *state = platform_malloc(thread, cell_kind(cell)->whole);
     if (state)
         memcpy(cell->state, &state, sizeof state);
     return state;
@@ -91,7 +91,7 @@ static bool adopt(struct thread *thread, strand_actor above, struct cell *cell, 
 /* Allocate and initialise a cell, except its word. NULL: no memory. */
 static struct cell *build(struct thread *thread, struct kind *kind, struct cell *parent, const void *args)
 {
-    struct cell *cell = driver_slab_get(thread, &actor_thread_of(thread)->cells[kind->size_class]);
+    struct cell *cell = platform_slab_get(thread, &actor_thread_of(thread)->cells[kind->size_class]);
     if (!cell)
         return NULL;
     arch_san_acquire(cell);

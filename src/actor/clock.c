@@ -115,7 +115,7 @@ static void *keep_time(void *arg)
     for (;;) {
         struct thread *thread = thread_self();
         spin_lock(&clock->lock, thread);
-        size_t count = take_due(thread, clock, driver_now(thread->sub), fired);
+        size_t count = take_due(thread, clock, platform_now(thread->sub), fired);
         int64_t next = heap_least(&clock->heap);
         spin_unlock(&clock->lock);
         for (size_t i = 0; i < count; i++)
@@ -178,7 +178,7 @@ static int add(struct thread *thread, struct system *system, struct due *due)
     if (error)
         return error;
     spin_lock(&clock->lock, thread);
-    error = driver_refuses(thread) ? -ENOMEM : heap_add(&clock->heap, due->when, &due->node);
+    error = platform_refuses(thread) ? -ENOMEM : heap_add(&clock->heap, due->when, &due->node);
     bool first = !error && heap_least(&clock->heap) == due->when;
     spin_unlock(&clock->lock);
     if (first)
@@ -188,7 +188,7 @@ static int add(struct thread *thread, struct system *system, struct due *due)
 
 static struct due *due_new(struct thread *thread, const strand_message_type *type, const void *body, size_t size)
 {
-    struct due *due = size < SIZE_MAX / 2 ? driver_calloc(thread, 1, sizeof *due + size) : NULL;
+    struct due *due = size < SIZE_MAX / 2 ? platform_calloc(thread, 1, sizeof *due + size) : NULL;
     if (!due)
         return NULL;
     due->node.place = HEAP_NOWHERE;
@@ -263,7 +263,7 @@ bool clock_holds(struct thread *thread, struct more *more, const strand_message 
         return true;
     }
     plain_store(&due->told, false, memory_order_relaxed);
-    return !due->idle || driver_now(thread->sub) - more->active >= more->patience;
+    return !due->idle || platform_now(thread->sub) - more->active >= more->patience;
 }
 
 /* Start a timer in the place of one of the same key, which stays if this fails. */

@@ -89,7 +89,7 @@ int strand_actors_subscribe(strand_actors handle, strand_actor actor, strand_act
     struct system *system = registry_find(thread, handle, "strand_actors_subscribe");
     bool there = cell_is_there(thread, actor);
     kinds = there ? kinds & ((1u << EVENTS) - 1) : 0;
-    struct subscriber *mine = kinds ? driver_malloc(thread, sizeof *mine) : NULL;
+    struct subscriber *mine = kinds ? platform_malloc(thread, sizeof *mine) : NULL;
     if (kinds && !mine)
         return -ENOMEM;
     struct subscriber *gone = NULL;

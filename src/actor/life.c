@@ -76,7 +76,7 @@ static void set_flags(struct thread *thread, struct runner *r, uint32_t set, uin
 static bool report(struct thread *thread, struct runner *r, strand_exception *e)
 {
     struct cell *parent = r->cell->parent;
-    struct failure *failure = driver_malloc(thread, sizeof *failure);
+    struct failure *failure = platform_malloc(thread, sizeof *failure);
     if (!failure)
         return false;
     *failure = (struct failure){

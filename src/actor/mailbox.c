@@ -72,7 +72,7 @@ static void leave(struct thread *thread, strand_actor to, struct wait_node *node
         cell_unlock(ref_cell(to), word);
     }
     while (atomic_load_explicit(&node->linked, memory_order_acquire)) /* the actor is just ending [W2] */
-        driver_await(thread);
+        platform_await(thread);
 }
 
 static void queue_no_more(struct runner **r)
@@ -175,7 +175,7 @@ int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct e
 bool levels_open(struct thread *thread, struct cell *cell)
 {
     struct more *more = more_under_lock(thread, cell);
-    struct levels *levels = more ? driver_calloc(thread, 1, sizeof *levels) : NULL;
+    struct levels *levels = more ? platform_calloc(thread, 1, sizeof *levels) : NULL;
     if (!levels)
         return false;
     for (int i = 0; i < LEVELS; i++)

@@ -36,8 +36,8 @@ static inline struct envelope *envelope_new(struct thread *thread, size_t size)
     if (UNLIKELY(class == ENVELOPE_CLASSES) && UNLIKELY(size > SIZE_MAX / 2))
         return NULL;
     if (UNLIKELY(class == ENVELOPE_CLASSES))
-        return driver_malloc(thread, sizeof(struct envelope) + size);
-    struct envelope *e = driver_slab_get(thread, &actor_thread_of(thread)->envelopes[class]);
+        return platform_malloc(thread, sizeof(struct envelope) + size);
+    struct envelope *e = platform_slab_get(thread, &actor_thread_of(thread)->envelopes[class]);
     if (LIKELY(e != NULL))
         arch_san_acquire(e);
     return e;

@@ -20,7 +20,7 @@
 static struct more *make(struct thread *thread, struct cell *cell, const char *name)
 {
     size_t length = strlen(name);
-    struct more *more = driver_calloc(thread, 1, sizeof *more + length + 1);
+    struct more *more = platform_calloc(thread, 1, sizeof *more + length + 1);
     if (!more)
         return NULL;
     more->kind = cell_kind(cell);
@@ -83,7 +83,7 @@ static struct more **find(struct names *names, const struct cell *parent, const 
 static bool grow(struct thread *thread, struct names *names)
 {
     size_t room = names->room ? 2 * names->room : 16;
-    struct more **buckets = driver_calloc(thread, room, sizeof *buckets), *next;
+    struct more **buckets = platform_calloc(thread, room, sizeof *buckets), *next;
     if (!buckets)
         return names->room; /* it only gets slower */
     for (size_t i = 0; i < names->room; i++)

@@ -78,7 +78,7 @@ int place_make_runner(struct thread *thread, struct place *place, struct runner 
     *out = NULL;
     if (atomic_load_explicit(&place->unbegun, memory_order_relaxed) >= UNBEGUN_MOST)
         return -EALREADY;
-    struct runner *r = driver_slab_get(thread, &actor_thread_of(thread)->runners);
+    struct runner *r = platform_slab_get(thread, &actor_thread_of(thread)->runners);
     if (!r)
         return -ENOMEM;
     arch_san_acquire(r);

@@ -39,7 +39,7 @@ static bool lock(struct thread *thread, struct promise *promise, uint64_t serial
         if (word_serial(word) != serial)
             return false;
         if (word & PROMISE_LOCK) {
-            driver_await(thread);
+            platform_await(thread);
             word = atomic_load_explicit(&promise->word, memory_order_acquire);                  /* [PM3] */
         } else if (swap_word(&promise->word, &word, word | PROMISE_LOCK, thread->concurrent)) { /* [PM3] */
             arch_san_acquire(promise);
@@ -65,7 +65,7 @@ static void unlock(struct promise *promise, uint64_t serial)
 /* The promise has no word yet, so no reference leads to it. */
 static struct promise *make(struct thread *thread, strand_actor *ref)
 {
-    struct promise *promise = driver_slab_get(thread, &actor_thread_of(thread)->promises);
+    struct promise *promise = platform_slab_get(thread, &actor_thread_of(thread)->promises);
     if (!promise)
         return NULL;
     arch_san_acquire(promise);

@@ -21,7 +21,7 @@ static uint64_t serial_of(const struct door *door)
 
 bool registry_open(struct thread *thread, struct system *system)
 {
-    struct door *door = driver_slab_get(thread, &actor_thread_of(thread)->promises);
+    struct door *door = platform_slab_get(thread, &actor_thread_of(thread)->promises);
     if (!door)
         return false;
     door->system = system;

@@ -77,7 +77,7 @@ static size_t choose(struct router *router, const strand_message *message)
     struct thread *thread = thread_self();
     switch (router->what.route) {
     case STRAND_ROUTE_RANDOM:
-        return driver_chance(thread, (uint32_t)router->count);
+        return platform_chance(thread, (uint32_t)router->count);
     case STRAND_ROUTE_SMALLEST:
         return smallest(thread, router);
     case STRAND_ROUTE_HASH:
@@ -266,7 +266,7 @@ strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *
         __builtin_add_overflow(args_at, sizeof(struct router), &args_at) ||
         __builtin_add_overflow(args_at, what->size_of_args, &size) || size > SIZE_MAX / 2)
         throw_no_memory(current_of(thread), "a router");
-    struct router *router __attribute__((cleanup(free_router))) = driver_calloc(thread, 1, size);
+    struct router *router __attribute__((cleanup(free_router))) = platform_calloc(thread, 1, size);
     if (!router)
         throw_no_memory(current_of(thread), "a router");
     router->what = *what;

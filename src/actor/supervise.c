@@ -70,7 +70,7 @@ static struct restarts *restarts_of(struct thread *thread, struct more *more, st
         return found;
     if (more->restarts_count >= more->max_restarts)
         forget_ended(thread, more);
-    if ((found = driver_calloc(thread, 1, sizeof *found))) {
+    if ((found = platform_calloc(thread, 1, sizeof *found))) {
         found->child = child;
         index_add(&more->restarts, &found->by_child, child.bits[1]);
         more->restarts_count++;
@@ -131,7 +131,7 @@ static bool may_restart(struct runner *r, const struct failure *failure, int64_t
     const struct limits *rest = limits.backoff_ns || !failure->unstarted ? &limits : &of_beginnings;
     struct more *more = more_of(thread, r->cell);
     struct restarts *restarts = more ? restarts_of(thread, more, failure->child) : NULL;
-    int64_t now = driver_now(thread->sub);
+    int64_t now = platform_now(thread->sub);
     if (!restarts && !limits.max_restarts && !limits.backoff_ns) {
         *pause = rest->backoff_ns;
         return true;

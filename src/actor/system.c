@@ -51,7 +51,7 @@ static const strand_actor_class root_class = {.size = sizeof root_class,
 static struct system *make_system(struct thread *thread)
 {
     struct system *system =
-        driver_refuses(thread) ? NULL : aligned_alloc(CACHE_LINE, (sizeof *system + 63) & ~(size_t)63);
+        platform_refuses(thread) ? NULL : aligned_alloc(CACHE_LINE, (sizeof *system + 63) & ~(size_t)63);
     if (!system)
         return NULL;
     memset(system, 0, sizeof *system);
@@ -73,7 +73,7 @@ static struct system *make_system(struct thread *thread)
 static int reserve_tasks(struct thread *thread)
 {
     struct slab_cache *tasks = &actor_thread_of(thread)->tasks;
-    struct task *task = driver_slab_get(thread, tasks);
+    struct task *task = platform_slab_get(thread, tasks);
     if (!task)
         return -ENOMEM;
     slab_put(tasks, task);

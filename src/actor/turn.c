@@ -190,7 +190,7 @@ static COLD void handled_slow(struct thread *thread, struct runner *r)
 {
     if (cell_kind(r->cell)->class->log_receives && r->in_hand)
         events_receive_(thread, r, &r->in_hand->message);
-    mark_active(r, driver_now(thread->sub));
+    mark_active(r, platform_now(thread->sub));
     r->unhandled = false;
 }
 
@@ -212,12 +212,12 @@ static inline void handled(struct thread *thread, struct runner *r)
 static inline uint64_t end_of_turn(const struct thread *thread, const struct runner *r)
 {
     int64_t ns = r->place->quantum;
-    return LIKELY(!ns) ? 0 : driver_ticks(thread) + (uint64_t)ns * driver_ticks_per_ms(thread) / STRAND_MS;
+    return LIKELY(!ns) ? 0 : platform_ticks(thread) + (uint64_t)ns * platform_ticks_per_ms(thread) / STRAND_MS;
 }
 
 static inline bool is_over(const struct thread *thread, const struct runner *r, uint64_t ends)
 {
-    return UNLIKELY(r->slow) && r->place->quantum && driver_ticks(thread) >= ends;
+    return UNLIKELY(r->slow) && r->place->quantum && platform_ticks(thread) >= ends;
 }
 
 /* Handle messages until the turn is over, or the scope has to be left. Returns whether it has. */
@@ -293,7 +293,7 @@ void *turns_serve(struct runner *r)
         } else if (e && r->scope.bits[0]) { /* the message may have been forwarded, or stashed */
             life_fail(r, e);
             if (r->task)
-                mark_active(r, driver_now(thread_self()->sub));
+                mark_active(r, platform_now(thread_self()->sub));
         } else if (e) { /* there was no memory for its scope: try again after others have run */
             strand_exception_release(e);
             (void)thread_yield(thread);

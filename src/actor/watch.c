@@ -65,7 +65,7 @@ void watch_unlink(struct thread *thread, strand_actor actor, struct watch *watch
 {
     (void)cut_out(thread, actor, watch);
     while (atomic_load_explicit(&watch->linked, memory_order_acquire)) /* the actor is just notifying [A9] */
-        driver_await(thread);
+        platform_await(thread);
 }
 
 /* ---- the end ----------------------------------------------------------------------------------------------- */
@@ -173,8 +173,8 @@ int strand_actor_watch(strand_actor actor)
     struct more *more = more_of(thread, r->cell);
     if (more && find(more, actor))
         return 0;
-    struct watched *mine = more ? driver_malloc(thread, sizeof *mine) : NULL;
-    struct watcher *theirs = mine ? driver_calloc(thread, 1, sizeof *theirs) : NULL;
+    struct watched *mine = more ? platform_malloc(thread, sizeof *mine) : NULL;
+    struct watcher *theirs = mine ? platform_calloc(thread, 1, sizeof *theirs) : NULL;
     struct envelope *notice =
         theirs ? message_new(thread, &strand_terminated_message, &(strand_terminated){actor}, sizeof(strand_terminated))
                : NULL;

@@ -338,7 +338,7 @@ static void say_deadline(const struct graph *graph, struct cb *c, size_t indent)
     }
     if (first < INT64_MAX)
         out_say(graph->view.out, indent, "or its deadline, in %.1f ms\n",
-                (double)(first - driver_now(graph->view.thread->sub)) / 1e6);
+                (double)(first - platform_now(graph->view.thread->sub)) / 1e6);
 }
 
 void actors_say(const struct graph *graph, uint32_t from, size_t indent)

@@ -182,7 +182,7 @@ static void say_runner(struct busy *busy, struct thread *thread)
     struct fibre *fibre = plain_load(&thread->current, memory_order_acquire); /* [DG1] */
     uint64_t id = 0;
     struct cb *c = fibre ? runs_on(busy, thread, fibre, &id) : NULL;
-    bool held = thread == busy->view.thread || thread->driver ||
+    bool held = thread == busy->view.thread || thread->platform ||
                 atomic_load_explicit(&thread->hold.state, memory_order_seq_cst); /* [HD1] */
     double ms = (double)(busy->found.now - plain_load(&thread->busy_since, memory_order_relaxed)) / 1e6;
     if (!c)
@@ -286,7 +286,7 @@ static void say_closing(struct busy *busy)
 
 static void inspect_one(struct busy *busy, struct pool *pool, const struct opened_pool *op)
 {
-    busy->found = (struct found){.pool = pool, .op = op, .now = driver_now(pool->sub)};
+    busy->found = (struct found){.pool = pool, .op = op, .now = platform_now(pool->sub)};
     out_say(&busy->out, 0, "pool '%s': %d thread%s (%s)\n", op->name, pool_threads(pool),
             pool_threads(pool) == 1 ? "" : "s", pool_scheduler_name(pool));
     each_strand(runtime_of(busy->view.thread), add, busy);

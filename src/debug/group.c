@@ -194,7 +194,7 @@ static void say_group(const struct group *group, const struct view *view)
     say_head(group, view->out);
     if (group->doing == DOING_NOTHING)
         return;
-    say_doing(group, view->out, driver_now(view->thread->sub));
+    say_doing(group, view->out, platform_now(view->thread->sub));
     say_stack(group, view->out);
     inspect_say_frames(view, group->ips, group->frames, 6);
 }

@@ -136,8 +136,8 @@ size_t inspect_used(const struct view *view, struct cb *c, const struct frame_sp
     const char *at = NULL;
     if (!span->runner)
         return span->size;
-    if (span->runner->driver)
-        at = span->runner->driver->where(span->runner);
+    if (span->runner->platform)
+        at = span->runner->platform->where(span->runner);
     else if (is_held(view, span))
         at = span->runner->hold.at;
     else if (span->asked)
@@ -212,7 +212,7 @@ static size_t trace_running(const struct view *view, struct cb *c, const struct 
                             size_t most)
 {
     struct thread *runner = span->runner;
-    arch_context elsewhere = runner->driver ? runner->driver->where(runner) : NULL;
+    arch_context elsewhere = runner->platform ? runner->platform->where(runner) : NULL;
     if (elsewhere)
         return arch_trace_context(elsewhere, NULL, 0, 0, ips, most);
     if (runner == view->thread)
@@ -282,7 +282,7 @@ bool inspect_runner(struct scratch *scratch, struct thread *thread, int64_t wait
 
 void inspect_unheld(struct view *view, struct thread *thread, bool signals)
 {
-    int64_t now = driver_now(thread->sub);
+    int64_t now = platform_now(thread->sub);
     if (!view->answers_until)
         view->answers_until = now + ANSWERS_NS;
     int64_t wait_ns = view->answers_until - now > ANSWER_NS ? view->answers_until - now : ANSWER_NS;
@@ -342,7 +342,7 @@ const char *inspect_words(const struct view *view, struct cb *c, unsigned why, u
     else if (cells_are_waited_for(why) && inspect_is_settled(view, c))
         cells_words(c, text, size);
     else
-        write_plainly(text, size, why, on, driver_now(view->thread->sub));
+        write_plainly(text, size, why, on, platform_now(view->thread->sub));
     return text;
 }
 
@@ -363,7 +363,7 @@ static void say_wait(const struct view *view, struct cb *c, size_t indent)
     char words[WORDS_MOST];
     unsigned why = c->blocked;
     inspect_words(view, c, why, c->blocked_on, words, sizeof words);
-    out_say(view->out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, driver_now(view->thread->sub)));
+    out_say(view->out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, platform_now(view->thread->sub)));
     if (why != BLOCKED_MUTEX || !inspect_is_settled(view, c))
         return;
     struct mutex *mutex = (struct mutex *)(uintptr_t)c->blocked_on;
@@ -423,7 +423,7 @@ static void say_doing(const struct view *view, struct cb *c, enum doing doing, c
                       size_t indent)
 {
     struct thread *runner = span->runner;
-    bool traced = runner && (runner == view->thread || runner->driver || is_held(view, span));
+    bool traced = runner && (runner == view->thread || runner->platform || is_held(view, span));
     bool waits = span->asked && sighting_of(view, c)->waits;
     if (doing == DOING_RUNNING)
         out_say(view->out, indent, "running on thread %d (%u)%s\n", runner->index, runner->os_id,
@@ -463,7 +463,7 @@ void inspect_say_blocked(struct out *out, struct thread *thread, struct cb *c, s
     if (blocked == BLOCKED_NOT)
         out_say(out, indent, "runnable\n");
     else
-        say_plain_wait(out, c, blocked, driver_now(thread->sub), indent);
+        say_plain_wait(out, c, blocked, platform_now(thread->sub), indent);
 }
 
 void inspect_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint64_t id)
@@ -478,5 +478,5 @@ void inspect_say_plainly(struct out *out, struct thread *thread, struct cb *c, u
     else if (blocked == BLOCKED_NOT)
         out_say(out, 4, "runnable, or running\n");
     else
-        say_plain_wait(out, c, blocked, driver_now(thread->sub), 4);
+        say_plain_wait(out, c, blocked, platform_now(thread->sub), 4);
 }

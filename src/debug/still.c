@@ -21,7 +21,7 @@ enum { MADE_MEANWHILE = 4096, PLAIN_STRAND = 1024, PLAIN_ROOM = 2048 };
 /* All simulated threads run on one thread of the system. */
 static uintptr_t name_of(const struct thread *thread)
 {
-    return thread->driver ? (uintptr_t)thread : arch_thread_id();
+    return thread->platform ? (uintptr_t)thread : arch_thread_id();
 }
 
 int still_begin(struct thread *thread)
@@ -35,7 +35,7 @@ int still_begin(struct thread *thread)
         other = 0;
         if (atomic_load_explicit(&thread->hold.asked, memory_order_relaxed))
             pool_stand_still(thread); /* for the inspection under way */
-        driver_await(thread);
+        platform_await(thread);
     }
     readers_enter(&runtime->sub.memory.readers);
     return 0;
@@ -52,7 +52,7 @@ void still_end(struct thread *thread)
 /* In a seeded run other threads run during an inspection only if each atomic operation is a step. */
 static bool others_go_on(const struct thread *thread)
 {
-    return thread->concurrent && (!thread->driver || thread->driver->preempts(thread->sub));
+    return thread->concurrent && (!thread->platform || thread->platform->preempts(thread->sub));
 }
 
 /* The only thread of a run uses plain writes where others would take a reference atomically, unless SIGQUIT was asked
@@ -63,7 +63,7 @@ bool still_hold(struct view *view, bool signals)
     struct subprocess *sub = thread->sub;
     int loose = 0;
     if (others_go_on(thread))
-        loose = pool_hold(thread, sub, driver_now(sub) + HOLD_NS);
+        loose = pool_hold(thread, sub, platform_now(sub) + HOLD_NS);
     view->loose = loose != 0;
     for (struct thread *other = thread_first(sub); loose && other; other = thread_after(other))
         if (other != thread && !atomic_load_explicit(&other->hold.state, memory_order_acquire)) /* [HD1] */
@@ -95,7 +95,7 @@ int still_each_run(int (*fn)(struct thread *thread, void *arg), void *arg)
         struct worker worker = {0};
         number = run->number;
         worker_open_outside(&worker, runtime);
-        error = runtime->sub.driver ? -EOPNOTSUPP : fn(&worker.thread, arg);
+        error = runtime->sub.platform ? -EOPNOTSUPP : fn(&worker.thread, arg);
         arch_run_unuse(run);
         if (result == -ESRCH || !result)
             result = error;

@@ -58,7 +58,7 @@ static void say_strand(const struct graph *graph, uint32_t number)
     char name[STRAND_NAME], words[WORDS_MOST], where[PLACE_WORDS + 16];
     out_say(graph->view.out, 0, "%s %s, since %.1f ms%s\n", actors_name(graph, number, name),
             inspect_words(&graph->view, c, node->blocked, node->on, words, sizeof words),
-            (double)(driver_now(graph->view.thread->sub) - c->since) / 1e6, spawned(graph, c, where, sizeof where));
+            (double)(platform_now(graph->view.thread->sub) - c->since) / 1e6, spawned(graph, c, where, sizeof where));
     actors_say(graph, number, 4);
 }
 
@@ -150,7 +150,7 @@ static void say_alike(const struct graph *graph, const struct alike *alike)
 {
     struct cb *c = graph_cb(graph, alike->node);
     const struct node *node = &graph->nodes[alike->node];
-    int64_t now = driver_now(graph->view.thread->sub);
+    int64_t now = platform_now(graph->view.thread->sub);
     char name[STRAND_NAME], words[WORDS_MOST], where[PLACE_WORDS + 16];
     actors_name(graph, alike->node, name);
     inspect_words(&graph->view, c, node->blocked, node->on, words, sizeof words);

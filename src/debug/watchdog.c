@@ -103,7 +103,7 @@ static bool rests(struct watchdog *w, struct pool *pool)
  * process, has stopped the process. */
 static void pass(struct watchdog *w, int64_t wanted)
 {
-    int64_t clock = driver_now(&w->runtime->sub), delayed = arch_thread_delayed_ns();
+    int64_t clock = platform_now(&w->runtime->sub), delayed = arch_thread_delayed_ns();
     int64_t late = clock - wanted, most = w->period > LATE_NS ? w->period : LATE_NS;
     if (late > most && delayed - w->delayed < late / 2)
         cleanups_put_off(w, clock - w->clock);
@@ -161,7 +161,7 @@ static void *watch(void *arg)
 
 static void wake(struct watchdog *w)
 {
-    atomic_store_explicit(&w->woken, driver_now(&w->runtime->sub), memory_order_relaxed);
+    atomic_store_explicit(&w->woken, platform_now(&w->runtime->sub), memory_order_relaxed);
     atomic_store_explicit(&w->wake, 1, memory_order_seq_cst); /* [WD3] [PB1] */
     arch_futex_wake(&w->wake, 1);
 }
@@ -203,7 +203,7 @@ static int make(struct runtime *runtime, struct watchdog **out)
     w->period = least / CHECKS < PERIOD_MOST_NS ? least / CHECKS : PERIOD_MOST_NS;
     w->credit = CREDIT_MOST;
     w->time = 1; /* 0 is no time: struct stay */
-    w->clock = driver_now(&runtime->sub);
+    w->clock = platform_now(&runtime->sub);
     int error = out_open(&w->out, 2);
     if (!error && !(error = arch_map(scratch_size(), &memory))) {
         w->scratch = memory;

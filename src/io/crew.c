@@ -18,7 +18,7 @@ struct crew_thread {
     struct link link;   /* in crew->asleep */
     struct link member; /* in crew->all, as soon as `thread` is known */
     _Atomic uint32_t woken;
-    struct driver_thread thread;
+    struct platform_thread thread;
 };
 
 /* ---- calling user functions --------------------------------------------------------------------------------- */
@@ -137,11 +137,11 @@ static bool sleep_until_called(struct crew_thread *own)
     list_push_front(&crew->asleep, &own->link);
     crew->sleeping++;
     crew_unlock(crew);
-    int64_t now = driver_now(crew->sub);
+    int64_t now = platform_now(crew->sub);
     int64_t until = crew->idle_ns < ARCH_FOREVER - now ? now + crew->idle_ns : ARCH_FOREVER;
     do
-        driver_word_wait(crew->sub, &own->woken, 0, until);
-    while (!atomic_load_explicit(&own->woken, memory_order_relaxed) && driver_now(crew->sub) < until);
+        platform_word_wait(crew->sub, &own->woken, 0, until);
+    while (!atomic_load_explicit(&own->woken, memory_order_relaxed) && platform_now(crew->sub) < until);
     crew_lock(crew, NULL);
     if (!own->link.next)
         return true;
@@ -189,9 +189,9 @@ static void discard_left(struct crew *crew, struct job *job)
 static void run(struct crew *crew, struct job *job)
 {
     crew_unlock(crew);
-    driver_plain_point(crew->sub);
+    platform_plain_point(crew->sub);
     void *result = call(job);
-    driver_plain_point(crew->sub);
+    platform_plain_point(crew->sub);
     crew_lock(crew, NULL);
     job->result = result;
     job->state = JOB_RETURNED;
@@ -214,7 +214,7 @@ void crew_tell_end(struct crew *crew)
 
 static void join(struct crew *crew, struct crew_thread *other)
 {
-    driver_thread_join(crew->sub, &other->thread);
+    platform_thread_join(crew->sub, &other->thread);
     free(other);
 }
 
@@ -276,18 +276,18 @@ static struct crew_thread *take_sleeper(struct crew *crew)
 static void wake(struct crew *crew, struct crew_thread *sleeper)
 {
     if (sleeper)
-        driver_word_wake(crew->sub, &sleeper->woken, 1);
+        platform_word_wake(crew->sub, &sleeper->woken, 1);
 }
 
 /* The thread has been counted already. Without the lock: creating it may take long. */
 static int make_thread(struct thread *thread, struct crew *crew)
 {
-    struct crew_thread *new = driver_calloc(thread, 1, sizeof *new);
+    struct crew_thread *new = platform_calloc(thread, 1, sizeof *new);
     if (!new)
         return -ENOMEM;
     new->crew = crew;
     atomic_fetch_add_explicit(&crew->sub->helpers, 1, memory_order_relaxed);
-    int error = driver_thread_start(crew->sub, &new->thread, crew_main, new, crew->origin.name);
+    int error = platform_thread_start(crew->sub, &new->thread, crew_main, new, crew->origin.name);
     if (error) {
         atomic_fetch_sub_explicit(&crew->sub->helpers, 1, memory_order_relaxed);
         free(new);
@@ -313,7 +313,7 @@ void crew_turn_away(struct crew *crew, enum job_state why, struct batch *batch)
 /* Create one more thread, for this job among others. If that fails, the existing threads have to do. */
 static int grow(struct thread *thread, struct crew *crew, struct job *job)
 {
-    driver_point(thread);
+    platform_point(thread);
     int error = make_thread(thread, crew);
     if (!error)
         return 0;

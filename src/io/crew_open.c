@@ -106,7 +106,7 @@ static void end_with_scope(struct thread *thread, struct owned *owned)
 
 static struct crew *make(struct thread *thread, int threads, const char *name)
 {
-    struct crew *crew = driver_calloc(thread, 1, sizeof *crew);
+    struct crew *crew = platform_calloc(thread, 1, sizeof *crew);
     if (!crew)
         return NULL;
     crew->sub = thread->sub;
@@ -134,7 +134,7 @@ strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr)
     int threads = ATTR(attr, max_threads) ? ATTR(attr, max_threads) : CREW_USUAL;
     if (threads < 1 || threads > CREW_MOST)
         MISUSE("strand_crew_open", "", "strand_crew_attr.max_threads is %d, not 1 to %d", threads, CREW_MOST);
-    struct crew_record *record = driver_slab_get(thread, &worker_of(thread)->objects);
+    struct crew_record *record = platform_slab_get(thread, &worker_of(thread)->objects);
     if (!record)
         throw_no_memory(me, "a crew");
     arch_san_acquire(record);

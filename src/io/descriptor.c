@@ -85,7 +85,7 @@ static struct descriptors *get_table(struct thread *thread)
     struct descriptors *there = atomic_load_explicit(&io->descriptors, memory_order_acquire); /* [PB1] */
     if (LIKELY(there != NULL))
         return there;
-    struct descriptors *table = driver_calloc(thread, 1, sizeof *table);
+    struct descriptors *table = platform_calloc(thread, 1, sizeof *table);
     if (!table)
         return NULL;
     if (atomic_compare_exchange_strong_explicit(&io->descriptors, &there, table, memory_order_acq_rel,
@@ -100,7 +100,7 @@ static struct descriptor *make_chunk(struct thread *thread, _Atomic(struct descr
     struct descriptor *there = atomic_load_explicit(at, memory_order_acquire); /* [PB1] */
     if (there)
         return there;
-    struct descriptor *chunk = driver_calloc(thread, CHUNK, sizeof *chunk);
+    struct descriptor *chunk = platform_calloc(thread, CHUNK, sizeof *chunk);
     if (!chunk)
         return NULL;
     for (int i = 0; i < CHUNK; i++) {
@@ -165,7 +165,7 @@ static uint32_t await_users(struct thread **thread, struct descriptor *d, int ro
         thread_tick(*thread);
         *thread = thread_yield(*thread);
     } else {
-        driver_await(*thread);
+        platform_await(*thread);
     }
     return atomic_load_explicit(&d->users, memory_order_acquire); /* [D6] */
 }
@@ -226,8 +226,8 @@ static int get_to_know(struct thread *thread, struct descriptor *d)
     int own, kind = fd_kind(thread, d->fd, &own, &object);
     if (kind < 0)
         return kind;
-    if (UNLIKELY(thread->driver != NULL) && kind != ARCH_FD_PLAYED)
-        thread->driver->meet(thread->sub, d->fd);
+    if (UNLIKELY(thread->platform != NULL) && kind != ARCH_FD_PLAYED)
+        thread->platform->meet(thread->sub, d->fd);
     descriptor_lock(thread, d);
     if (!atomic_load_explicit(&d->known, memory_order_relaxed)) {
         d->kind = (enum arch_fd_kind)kind;
@@ -279,7 +279,7 @@ int descriptor_enter_at_once(struct thread *thread, int fd, struct descriptor **
         return error;
     error = count_in(thread, *out);
     for (int round = 1; error == -EAGAIN && thread->concurrent && round < AWAITS; round++) {
-        driver_await(thread); /* usually a close takes no longer */
+        platform_await(thread); /* usually a close takes no longer */
         error = count_in(thread, *out);
     }
     return error ? error : arrive(thread, *out);

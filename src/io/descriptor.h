@@ -41,8 +41,8 @@
 #ifndef IO_DESCRIPTOR_H
 #define IO_DESCRIPTOR_H
 
-#include "../sched/driver.h"
 #include "../sched/fds.h"
+#include "../sched/platform.h"
 #include "../sched/polled.h"
 #include "io_layer.h"
 
@@ -98,7 +98,7 @@ static inline void descriptor_unlock(struct thread *thread, struct descriptor *d
 /* A descriptor of the real system in a seeded run: no event reports it, so waiters probe it periodically. */
 static inline bool descriptor_is_probed(const struct thread *thread, const struct descriptor *d)
 {
-    return UNLIKELY(thread->driver != NULL) && d->kind != ARCH_FD_PLAYED;
+    return UNLIKELY(thread->platform != NULL) && d->kind != ARCH_FD_PLAYED;
 }
 
 /* Count the operation in, and find out the descriptor's kind; may yield. Returns 0, or a negated errno code: then the

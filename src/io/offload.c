@@ -56,7 +56,7 @@ static struct job *make_job(struct thread *thread, struct cb *me, struct crew *c
 {
     if (call->size > PTRDIFF_MAX - sizeof(struct job))
         return NULL;
-    struct job *job = driver_malloc(thread, sizeof *job + call->size);
+    struct job *job = platform_malloc(thread, sizeof *job + call->size);
     if (!job)
         return NULL;
     *job = (struct job){

@@ -110,7 +110,7 @@ static int ask(const char *host, int port, bool passive, struct arch_address *ou
     const char *function = passive ? "strand_listen_tcp" : "strand_dial_tcp";
     struct thread *thread = must_be_strand(function);
     size_t size = strlen(host) + 1;
-    struct question *question = driver_malloc(thread, sizeof *question + size);
+    struct question *question = platform_malloc(thread, sizeof *question + size);
     if (!question)
         return -ENOMEM;
     question->port = port;
@@ -198,7 +198,7 @@ static void *dial_in_time(void *arg)
 static strand_time limit_of(int left)
 {
     struct thread *thread = thread_self();
-    int64_t now = driver_now(thread->sub), rest = interrupt_deadline(current_of(thread)) - now, time = rest / left;
+    int64_t now = platform_now(thread->sub), rest = interrupt_deadline(current_of(thread)) - now, time = rest / left;
     if (time < ATTEMPT_LEAST)
         time = rest / 2 < ATTEMPT_LEAST ? rest / 2 : ATTEMPT_LEAST;
     return strand_in(time < ATTEMPT_MOST ? time : ATTEMPT_MOST);

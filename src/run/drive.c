@@ -3,7 +3,7 @@
  *
  * The caller is not a strand, so no scope keeps the pool for it. Instead, a driven pool ends only within a call of
  * strand_pool_drive, which does not use the pool after that. The caller has a reference to the handle from the look-up
- * until it is registered as the driver; the thread that frees the handle waits for that.
+ * until it is registered as the thread that drives; the thread that frees the handle waits for that.
  */
 #include "../../include/strand/pool.h"
 
@@ -44,7 +44,7 @@ static int look_on(struct opened_pool *op)
     bool over = op->closed;
     spin_unlock(&op->lock);
     pool_unref(op);
-    driver_relax_unknown();
+    platform_relax_unknown();
     return !over;
 }
 

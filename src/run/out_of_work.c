@@ -18,8 +18,8 @@ bool out_of_work_has_strangers(struct runtime *runtime)
 {
     struct subprocess *sub = &runtime->sub;
     int own = atomic_load_explicit(&sub->helpers, memory_order_acquire); /* [Q5] */
-    if (sub->driver)
-        return sub->driver->plain_threads(sub) > own;
+    if (sub->platform)
+        return sub->platform->plain_threads(sub) > own;
     for (struct thread *thread = thread_first(sub); thread; thread = thread_after(thread)) {
         enum thread_life life = thread_life(thread);
         own += (life == THREAD_HERE || life == THREAD_LEAVING) && !pool_is_driven(thread->pool);

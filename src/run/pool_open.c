@@ -42,7 +42,7 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
         MISUSE("strand_pool_open", "", "strand_pool_attr.cpus_count is %d, not 1 to %d", plan->cpus_count, CPUS_MOST);
     int asked = ATTR(attr, threads),
         usual = plan->cpus_count && !plan->scheduler->alone ? threads_for(plan->cpus_count) : STRAND_THREADS_ALLOWED;
-    plan->threads = run_options_thread_count(asked ? asked : usual, plan->scheduler, thread->driver != NULL);
+    plan->threads = run_options_thread_count(asked ? asked : usual, plan->scheduler, thread->platform != NULL);
     if (plan->threads < 1 || plan->threads > THREADS_MOST)
         MISUSE("strand_pool_open", "", "strand_pool_attr.threads is %d, not 1 to %d", plan->threads, THREADS_MOST);
     if (plan->scheduler->alone && plan->threads > 1)
@@ -64,7 +64,7 @@ static int copy_cpus(struct thread *thread, const strand_pool_attr *attr, struct
     if (!plan->cpus_count)
         return 0;
     size_t size = (size_t)plan->cpus_count * sizeof *op->cpus;
-    op->cpus = driver_malloc(thread, size);
+    op->cpus = platform_malloc(thread, size);
     if (!op->cpus)
         return -ENOMEM;
     memcpy(op->cpus, attr->cpus, size);
@@ -127,7 +127,7 @@ int strand_pool_resize(strand_pool handle, int threads)
     struct thread *thread = must_be_strand("strand_pool_resize");
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_resize");
     struct pool *pool = pool_behind(op);
-    threads = run_options_thread_count(threads, pool->scheduler, thread->driver != NULL);
+    threads = run_options_thread_count(threads, pool->scheduler, thread->platform != NULL);
     if (threads < 1 || threads > THREADS_MOST)
         MISUSE("strand_pool_resize", "", "%d threads, not 1 to %d", threads, THREADS_MOST);
     if (pool->scheduler->alone && threads > 1)

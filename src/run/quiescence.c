@@ -174,7 +174,7 @@ static void lock_quiet(struct thread *thread)
     while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) { /* [LK1] */
         if (atomic_load_explicit(&thread->hold.asked, memory_order_relaxed))
             pool_stand_still(thread);
-        driver_await(thread);
+        platform_await(thread);
     }
     arch_san_acquire(lock);
 }

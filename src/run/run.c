@@ -114,7 +114,7 @@ static int make_pool(struct run *run, const char **what)
         .cpus = options->cpus,
         .cpus_count = options->cpus_count,
         .balance = (enum balance)options->balance};
-    plan.threads = run_options_threads(options, plan.scheduler, sub->driver != NULL);
+    plan.threads = run_options_threads(options, plan.scheduler, sub->platform != NULL);
     return pool_open_first(sub, &plan);
 }
 
@@ -143,10 +143,10 @@ static int open_driver(struct run *run, const char **what)
 {
     struct runtime *runtime = &run->runtime;
     const strand_options *options = &runtime->options;
-    struct driver_second asked = {options->has_seed, options->seed, options->sim};
-    int error = driver_second_open(&runtime->sub, &asked, run->text, sizeof run->text);
-    *what = error == -EINVAL ? run->text : "the seeded driver";
-    if (!error && runtime->sub.driver && !options->census) /* which begins with stacks that are zero */
+    struct sim_request asked = {options->has_seed, options->seed, options->sim};
+    int error = sim_open(&runtime->sub, &asked, run->text, sizeof run->text);
+    *what = error == -EINVAL ? run->text : "the simulation";
+    if (!error && runtime->sub.platform && !options->census) /* which begins with stacks that are zero */
         stacks_take_stage(&runtime->sub.memory.stacks);
     else
         runtime->sub.seed = arch_entropy();
@@ -219,7 +219,7 @@ static int run_pool(struct runtime *runtime, const char **what)
         return error;
     thread_adopt(NULL);
     int helpers =
-        (!adopt && !runtime->sub.driver) + runtime->options.dump_on_quit + (runtime->options.watchdog_ns != 0);
+        (!adopt && !runtime->sub.platform) + runtime->options.dump_on_quit + (runtime->options.watchdog_ns != 0);
     atomic_store_explicit(&runtime->sub.helpers, helpers, memory_order_relaxed);
     error = run_watched(runtime, adopt, what);
     thread_adopt(before);
@@ -239,7 +239,7 @@ static int run_on(struct pool *pool, struct run *run, strand_fn *fn, void *arg, 
     if (!error)
         error = run_pool(runtime, what);
     arch_run_leave(&runtime->listed);
-    sim_close(runtime);
+    threads_close(runtime);
     crews_close(&run->io);
     descriptors_close(&run->io);
     pool_end_common(pool->threads[0], pool);
@@ -287,10 +287,10 @@ static int build_and_run(struct run *run, strand_fn *fn, void *arg, const char *
         pool_close(&sub->pool);
     }
     pools_free(sub);
-    if (sub->driver)
+    if (sub->platform)
         stacks_give_stage(&sub->memory.stacks);
     const char *how = "an exception has left the root strand";
-    driver_second_close(sub, runtime->exception && !runtime->options.uncaught ? how : NULL);
+    sim_close(sub, runtime->exception && !runtime->options.uncaught ? how : NULL);
     stack_memory_close(&sub->memory);
     slabs_close(runtime);
     return error;

@@ -131,7 +131,7 @@ void run_options_from_environment(struct runtime *runtime)
     options->census |= is_asked_for("STRAND_CENSUS");
     options->dump_on_quit |= is_asked_for("STRAND_DUMP_ON_QUIT");
     choose_watchdog(options);
-    if (runtime->sub.driver) {
+    if (runtime->sub.platform) {
         options->dump_on_quit = false;
         options->watchdog_ns = 0;
     }

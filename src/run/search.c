@@ -47,7 +47,7 @@ static void try_seeds(void *arg)
 static int check(const struct search *search)
 {
     const strand_options *options = &search->options;
-    struct driver_second asked = {true, search->first, options->sim};
+    struct sim_request asked = {true, search->first, options->sim};
     char text[200];
     int error = run_options_check(options, true, text, sizeof text);
     if (!error)

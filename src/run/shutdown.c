@@ -48,7 +48,7 @@ static void ask(struct run *run, int64_t drain_ns, const char *why)
 {
     struct shutdown *shutdown = &run->shutdown;
     int64_t by, least = atomic_load_explicit(&shutdown->by, memory_order_relaxed);
-    if (__builtin_add_overflow(driver_now_unknown(), drain_ns > 0 ? drain_ns : 0, &by))
+    if (__builtin_add_overflow(platform_now_unknown(), drain_ns > 0 ? drain_ns : 0, &by))
         by = ARCH_FOREVER;
     say_why(shutdown, why);
     while (by < least && !atomic_compare_exchange_weak_explicit(&shutdown->by, &least, by, memory_order_seq_cst,
@@ -131,7 +131,7 @@ static struct member *arrive(struct post *post)
         return NULL; /* it has ended by itself */
     begin(thread, run);
     int64_t by = atomic_load_explicit(&shutdown->by, memory_order_seq_cst); /* [SD1] */
-    if (by == ARCH_FOREVER || (by > driver_now(&run->runtime.sub) && start_timer(thread, run, by)))
+    if (by == ARCH_FOREVER || (by > platform_now(&run->runtime.sub) && start_timer(thread, run, by)))
         return NULL;
     return ending_cancel_root(&run->runtime, shutdown_reason(run));
 }

@@ -1,7 +1,7 @@
 /*
  * When a pool that closes has no strands left. Model: tests/models/closing.pml.
  */
-#include "driver.h"
+#include "platform.h"
 #include "pool.h"
 
 /* Strands that were counted out, then those that were counted in: none of the numbers ever falls, and the first never

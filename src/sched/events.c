@@ -27,7 +27,7 @@ void pool_take_events(struct thread *thread, struct pool *pool)
     trim_record_stacks(thread, pool);
     if (timers_next(&pool->timers) == ARCH_FOREVER)
         return;
-    thread->now = driver_now(pool->sub);
+    thread->now = platform_now(pool->sub);
     if (timers_next(&pool->timers) <= thread->now)
         timers_fire(thread, pool, thread->now);
     trim_continue(thread, pool);

@@ -1,18 +1,18 @@
 /*
- * Calls on descriptors, through the door: a seeded run plays those that it has made (struct driver_fds), all others are
- * the system's. Each function is as that of arch with its name. thread may be NULL: on a plain thread, which may be a
- * played one.
+ * Calls on descriptors, through the platform interface: a seeded run plays those that it has made (struct
+ * platform_fds), all others are the system's. Each function is as that of arch with its name. thread may be NULL: on a
+ * plain thread, which may be a played one.
  */
 #ifndef SCHED_FDS_H
 #define SCHED_FDS_H
 
-#include "driver_type.h"
+#include "platform_type.h"
 #include "subprocess.h"
 #include "thread_type.h"
 
 /* Played descriptors. They have numbers of the system, behind which there is nothing. Each function is as that of arch
  * with its name (arch_fd_..., arch_poller_add and remove). */
-struct driver_fds {
+struct platform_fds {
     bool (*has)(struct subprocess *sub, int fd);
     int (*socket)(struct subprocess *sub, int family);
     int (*pipe)(struct subprocess *sub, int fds[2]);
@@ -37,21 +37,21 @@ struct driver_fds {
 static inline struct subprocess *fds_run(const struct thread *thread)
 {
     if (LIKELY(thread != NULL))
-        return LIKELY(!thread->driver) ? NULL : thread->sub;
+        return LIKELY(!thread->platform) ? NULL : thread->sub;
     struct arch_player *player = arch_player();
     return UNLIKELY(player != NULL) ? player->run : NULL;
 }
 
 /* What plays new descriptors of a run; NULL: nobody. */
-static inline const struct driver_fds *fds_played(const struct subprocess *run)
+static inline const struct platform_fds *fds_played(const struct subprocess *run)
 {
-    return UNLIKELY(run != NULL) ? run->driver->fds : NULL;
+    return UNLIKELY(run != NULL) ? run->platform->fds : NULL;
 }
 
 /* What plays this one; NULL: it is the system's. */
-static inline const struct driver_fds *fds_of(struct subprocess *run, int fd)
+static inline const struct platform_fds *fds_of(struct subprocess *run, int fd)
 {
-    const struct driver_fds *fds = fds_played(run);
+    const struct platform_fds *fds = fds_played(run);
     return UNLIKELY(fds != NULL) && fds->has(run, fd) ? fds : NULL;
 }
 
@@ -64,105 +64,105 @@ static inline int fd_kind(struct thread *thread, int fd, int *own, struct arch_f
 static inline int fd_ready(struct thread *thread, int fd)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->ready(run, fd) : arch_fd_ready(fd);
 }
 
 static inline int64_t fd_read(struct thread *thread, int fd, enum arch_fd_kind kind, void *buffer, size_t size)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->read(run, fd, buffer, size) : arch_fd_read(fd, kind, buffer, size);
 }
 
 static inline int64_t fd_write(struct thread *thread, int fd, enum arch_fd_kind kind, const void *bytes, size_t size)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->write(run, fd, bytes, size) : arch_fd_write(fd, kind, bytes, size);
 }
 
 static inline int fd_close(struct thread *thread, int fd)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->close(run, fd) : arch_fd_close(fd);
 }
 
 static inline int fd_blank(struct thread *thread, int fd)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->blank(run, fd) : arch_fd_blank(fd);
 }
 
 static inline int fd_shutdown(struct thread *thread, int fd, int how)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->shutdown(run, fd, how) : arch_fd_shutdown(fd, how);
 }
 
 static inline int fd_pipe(struct thread *thread, int ends[2])
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_played(run);
+    const struct platform_fds *fds = fds_played(run);
     return UNLIKELY(fds != NULL) ? fds->pipe(run, ends) : arch_fd_pipe(ends);
 }
 
 static inline int fd_socket(struct thread *thread, int family)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_played(run);
+    const struct platform_fds *fds = fds_played(run);
     return UNLIKELY(fds != NULL) ? fds->socket(run, family) : arch_fd_socket(family);
 }
 
 static inline int fd_bind(struct thread *thread, int fd, const void *address, uint32_t length)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->bind(run, fd, address, length) : arch_fd_bind(fd, address, length);
 }
 
 static inline int fd_listen(struct thread *thread, int fd, int backlog)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->listen(run, fd) : arch_fd_listen(fd, backlog);
 }
 
 static inline int fd_connect(struct thread *thread, int fd, const void *address, uint32_t length)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->connect(run, fd, address, length) : arch_fd_connect(fd, address, length);
 }
 
 static inline int fd_accept(struct thread *thread, int fd)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->accept(run, fd) : arch_fd_accept(fd, NULL, NULL);
 }
 
 static inline int fd_error(struct thread *thread, int fd)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->error(run, fd) : arch_fd_error(fd);
 }
 
 static inline int fd_port(struct thread *thread, int fd)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->port(run, fd) : arch_fd_port(fd);
 }
 
 static inline int fd_peer(struct thread *thread, int fd, char *text, size_t room)
 {
     struct subprocess *run = fds_run(thread);
-    const struct driver_fds *fds = fds_of(run, fd);
+    const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->peer(run, fd, text, room) : arch_fd_peer(fd, text, room);
 }
 

@@ -41,7 +41,7 @@ static struct fibre *pick(struct thread *thread)
     if (!runq_length(queue))
         return NULL;
     lock(thread);
-    struct fibre *fibre = thread->driver ? runq_any(thread, queue) : NULL;
+    struct fibre *fibre = thread->platform ? runq_any(thread, queue) : NULL;
     if (!fibre)
         fibre = runq_first(queue, &queue->ready);
     unlock(thread);

@@ -15,7 +15,7 @@
  */
 #include "pool.h"
 
-#include "driver.h"
+#include "platform.h"
 
 void pool_stand_still(struct thread *thread)
 {
@@ -29,8 +29,8 @@ void pool_stand_still(struct thread *thread)
     while (atomic_load_explicit(&thread->hold.asked, memory_order_seq_cst)) {           /* [HD1] */
         atomic_store_explicit(&thread->hold.state, HOLD_STOPPED, memory_order_seq_cst); /* [HD1] */
         do {
-            if (thread->driver)
-                thread->driver->relax(thread);
+            if (thread->platform)
+                thread->platform->relax(thread);
             else
                 arch_futex_wait(&thread->hold.asked, 1, ARCH_FOREVER);
         } while (atomic_load_explicit(&thread->hold.asked, memory_order_seq_cst)); /* [HD1] it was a spurious wake-up */
@@ -70,8 +70,8 @@ int pool_hold(struct thread *thread, struct subprocess *sub, int64_t deadline)
     for (struct thread *other = thread_first(sub); other; other = thread_after(other)) {
         bool late = false; /* a thread that wakes up after it was found at rest stands still first */
         while (other != thread && !late && !is_held(other)) {
-            late = driver_now(sub) >= deadline;
-            driver_await(thread);
+            late = platform_now(sub) >= deadline;
+            platform_await(thread);
         }
         loose += late;
     }
@@ -86,7 +86,7 @@ void pool_release(struct thread *thread, struct subprocess *sub)
         if (other == thread)
             continue;
         atomic_store_explicit(&other->hold.asked, 0, memory_order_seq_cst); /* [HD1] */
-        if (!thread->driver)
+        if (!thread->platform)
             arch_futex_wake(&other->hold.asked, 1);
     }
 }

@@ -75,7 +75,7 @@ void thread_from_idle(struct thread *thread)
 void pool_enter(struct thread *thread)
 {
     struct pool *pool = thread->pool;
-    plain_store(&thread->busy_since, driver_now(thread->sub), memory_order_relaxed);
+    plain_store(&thread->busy_since, platform_now(thread->sub), memory_order_relaxed);
     pool_lock(NULL, pool);
     get_busy(thread);
     pool_unlock(pool);
@@ -111,7 +111,7 @@ static bool sleeper_is_timed(struct pool *pool)
 static bool any_event(struct thread *thread, struct pool *pool)
 {
     return posts_any(&pool->posts) || pool_stops(pool) ||
-           (timers_next(&pool->timers) != ARCH_FOREVER && timers_next(&pool->timers) <= driver_now(thread->sub));
+           (timers_next(&pool->timers) != ARCH_FOREVER && timers_next(&pool->timers) <= platform_now(thread->sub));
 }
 
 static bool any_work(struct thread *thread, struct pool *pool)
@@ -233,7 +233,7 @@ static bool decide(struct thread *thread, struct pool *pool)
 /* How long the seeker may wait: until the next timer; a little while if others are busy. */
 static int64_t waiting_time(struct thread *thread, struct pool *pool, bool eager, int rounds)
 {
-    int64_t until = timers_next(&pool->timers), now = driver_now(thread->sub), watch = ARCH_FOREVER;
+    int64_t until = timers_next(&pool->timers), now = platform_now(thread->sub), watch = ARCH_FOREVER;
     until = until < thread->limit ? until : thread->limit;
     bool again = thread->search.saw_slot && !thread->search.rechecked; /* once: to see whether it goes stale */
     thread->search.rechecked = again;
@@ -254,7 +254,7 @@ static int64_t soon(struct thread *thread, int64_t next)
 {
     if (LIKELY(!thread->search.unsure) || thread->search.unsure > QUIET_ASKED_MOST)
         return next;
-    int64_t when = driver_now(thread->sub) + (UNSURE_NS << 2 * thread->search.unsure);
+    int64_t when = platform_now(thread->sub) + (UNSURE_NS << 2 * thread->search.unsure);
     return when < next ? when : next;
 }
 

@@ -2,7 +2,7 @@
  * Into which thread's inbox a fibre goes that another thread makes runnable. Model of what is posted to a thread that
  * goes: tests/models/resize.pml.
  */
-#include "driver.h"
+#include "platform.h"
 #include "pool.h"
 #include "runq.h"
 
@@ -17,7 +17,7 @@ static struct thread *one_of(struct pool *pool, struct thread *by)
 {
     uint32_t size =
         (uint32_t)atomic_load_explicit(&pool->size, memory_order_acquire); /* with grow: their records [PB1] */
-    struct thread *thread = pool->threads[by && size > 1 ? driver_choose(by, size) : 0];
+    struct thread *thread = pool->threads[by && size > 1 ? platform_choose(by, size) : 0];
     return thread_life(thread) == THREAD_HERE ? thread : pool->threads[0];
 }
 

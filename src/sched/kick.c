@@ -24,7 +24,7 @@ void pool_wake_heir(struct thread *by, struct thread *heir)
         return;
     if (by)
         by->wakes++;
-    driver_wake(heir);
+    platform_wake(heir);
 }
 
 /* The thread that has to be woken: out of the poller, or as the new seeker. */
@@ -47,7 +47,7 @@ static bool unpark(struct pool *pool)
  * the last step. */
 static void unpoll(struct pool *pool, struct thread *seeker)
 {
-    driver_unpoll(pool, seeker);
+    platform_unpoll(pool, seeker);
     arch_san_release(&pool->kickers);
     atomic_fetch_sub_explicit(&pool->kickers, 1, memory_order_release); /* [K6] */
 }
@@ -55,7 +55,7 @@ static void unpoll(struct pool *pool, struct thread *seeker)
 void pool_await_kickers(struct pool *pool)
 {
     while (atomic_load_explicit(&pool->kickers, memory_order_acquire)) /* [K6] */
-        driver_await(NULL);
+        platform_await(NULL);
     arch_san_acquire(&pool->kickers); /* [K6], for TSan, which sees the descriptor's write and close */
 }
 
@@ -123,7 +123,7 @@ void pool_rouse(struct thread *by, struct thread *sleeper)
     if (parked)
         unpoll(pool, sleeper);
     else if (asleep)
-        driver_wake(sleeper);
+        platform_wake(sleeper);
 }
 
 void pool_post(struct pool *pool, struct post *post)

@@ -20,7 +20,7 @@
 #ifndef SCHED_PINNED_H
 #define SCHED_PINNED_H
 
-#include "driver.h"
+#include "platform.h"
 
 void pinned_open(struct pinned *pinned);
 /* Make a pinned fibre runnable. by: the caller's thread; NULL: none of the run's. True: the caller has to rouse its

@@ -15,7 +15,7 @@ int pool_watch(struct pool *pool, int fd, struct polled *polled)
 {
     struct subprocess *sub = pool->sub;
     uint64_t data = (uint64_t)(uintptr_t)polled;
-    int error = sub->driver ? sub->driver->fds->watch(sub, fd, data) : arch_poller_add(&pool->poller, fd, data);
+    int error = sub->platform ? sub->platform->fds->watch(sub, fd, data) : arch_poller_add(&pool->poller, fd, data);
     if (!error)
         atomic_fetch_add_explicit(&pool->watched, 1, memory_order_relaxed);
     return error;
@@ -29,7 +29,7 @@ bool pool_watches(struct pool *pool, int fd, struct polled *polled)
 void pool_unwatch(struct pool *pool, int fd)
 {
     struct subprocess *sub = pool->sub;
-    int error = sub->driver ? sub->driver->fds->unwatch(sub, fd) : arch_poller_remove(&pool->poller, fd);
+    int error = sub->platform ? sub->platform->fds->unwatch(sub, fd) : arch_poller_remove(&pool->poller, fd);
     if (error == 0 || error == -ENOENT || error == -EBADF)
         atomic_fetch_sub_explicit(&pool->watched, 1, memory_order_relaxed);
 }
@@ -53,8 +53,8 @@ void pool_take_polled(struct thread *thread, struct pool *pool)
     struct arch_event events[EVENTS];
     if (!atomic_load_explicit(&pool->watched, memory_order_relaxed))
         return;
-    int count = thread->driver ? thread->driver->poll(thread, events, EVENTS, 0)
-                               : arch_poller_wait(&pool->poller, events, EVENTS, 0);
+    int count = thread->platform ? thread->platform->poll(thread, events, EVENTS, 0)
+                                 : arch_poller_wait(&pool->poller, events, EVENTS, 0);
     dispatch(thread, events, count);
     if (count > 0)
         thread->pass.fed = true;
@@ -69,6 +69,6 @@ void pool_wait_polled(struct thread *thread, struct pool *pool, int64_t deadline
 {
     struct arch_event events[EVENTS];
     (void)pool;
-    int count = driver_poll(thread, events, EVENTS, deadline);
+    int count = platform_poll(thread, events, EVENTS, deadline);
     dispatch(thread, events, count);
 }

@@ -64,7 +64,7 @@ static int open_record(struct pool *pool, const struct pool_plan *plan)
 {
     struct subprocess *sub = pool->sub;
     int error = prepare(pool, plan);
-    if (!error && !sub->driver && (error = arch_poller_open(&pool->poller)) && pool->scheduler->close)
+    if (!error && !sub->platform && (error = arch_poller_open(&pool->poller)) && pool->scheduler->close)
         pool->scheduler->close(pool);
     if (error)
         return error;
@@ -90,7 +90,7 @@ int pool_open_first(struct subprocess *sub, const struct pool_plan *plan)
 {
     if (plan->threads > 1 || arch_san_separate()) /* TSan has to see the operations that order strands */
         sub->concurrent = true;
-    sub->memory.seeded = sub->driver != NULL;
+    sub->memory.seeded = sub->platform != NULL;
     open_closed(sub);
     int error = make_record(sub, &sub->pool, room_for(plan));
     return error ? error : open_record(&sub->pool, plan);
@@ -115,7 +115,7 @@ void pool_close(struct pool *pool)
     timers_close(&pool->timers);
     if (pool->scheduler->close)
         pool->scheduler->close(pool);
-    if (!pool->sub->driver)
+    if (!pool->sub->platform)
         arch_poller_close(&pool->poller);
 }
 
@@ -153,8 +153,8 @@ static void settle(struct pool *pool)
 {
     thread_prepare(pool->threads[0]);
     pool_hold_new(pool->threads[0]);
-    atomic_store_explicit(&pool->driver, 0, memory_order_relaxed);
-    atomic_fetch_add_explicit(&pool->alive, 1, memory_order_relaxed); /* the later driver */
+    atomic_store_explicit(&pool->drive_tid, 0, memory_order_relaxed);
+    atomic_fetch_add_explicit(&pool->alive, 1, memory_order_relaxed); /* the thread that drives it later */
     pool_enter(pool->threads[0]);
     (void)pool_settle(pool->threads[0]);
 }
@@ -166,7 +166,7 @@ int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool *
     int error = 0;
     subprocess_share(thread);
     if (!pool) {
-        pool = driver_refuses(thread) ? NULL : aligned_alloc(CACHE_LINE, sizeof *pool);
+        pool = platform_refuses(thread) ? NULL : aligned_alloc(CACHE_LINE, sizeof *pool);
         if (!pool)
             return -ENOMEM;
         memset(pool, 0, sizeof *pool);
@@ -217,7 +217,7 @@ static void launch(struct pool *pool, struct fibre *root, bool adopt)
 static void play_threads(void *arg)
 {
     struct subprocess *sub = arg;
-    sub->driver->play(sub);
+    sub->platform->play(sub);
 }
 
 static int play(struct pool *pool, struct fibre *root)
@@ -234,7 +234,7 @@ static int play(struct pool *pool, struct fibre *root)
 
 int pool_run(struct pool *pool, struct fibre *root, bool adopt)
 {
-    if (pool->sub->driver)
+    if (pool->sub->platform)
         return play(pool, root);
     int first = adopt ? 1 : 0;
     if (adopt) {

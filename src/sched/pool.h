@@ -96,7 +96,7 @@ void pool_leave(struct thread *thread);
 int pool_drive(struct pool *pool, int64_t until, bool waits);
 OWN_INLINE bool pool_is_driven(const struct pool *pool)
 {
-    return pool->scheduler == &scheduler_current && !pool->sub->driver && pool != &pool->sub->pool;
+    return pool->scheduler == &scheduler_current && !pool->sub->platform && pool != &pool->sub->pool;
 }
 /* Its thread counts as a seeker that waits, without waiting; true: there is something for it already. And back:
  * it is busy. */

@@ -70,8 +70,8 @@ struct pool {
     void (*gone)(struct pool *pool); /* called by the last of them; NULL: the first pool */
 
     /* ---- The plain thread that drives it: drive.c. ---- */
-    _Atomic uint32_t driver;  /* the system's id of that thread; 0: none has yet */
-    _Atomic uint32_t driving; /* enum pool_driving */
+    _Atomic uint32_t drive_tid; /* the system's id of that thread; 0: none has yet */
+    _Atomic uint32_t driving;   /* enum pool_driving */
 
     /* ---- The seeker. ---- */
     struct arch_poller poller;

@@ -9,8 +9,8 @@
  * NOT DONE  freeing a record before the end of the run: each reader of fibre->home would need a reference.
  * TESTED BY tests/models/closing.pml.
  */
-#include "driver.h"
 #include "pinned.h"
+#include "platform.h"
 #include "runq.h"
 #include "stack_ops.h"
 #include "threads.h"
@@ -53,8 +53,8 @@ void thread_prepare(struct thread *thread)
     thread->concurrent = sub->concurrent;
     thread->census = sub->census;
     thread->stealing = pool->scheduler == &scheduler_stealing;
-    thread->driver = sub->driver;
-    thread->slow_pick.own = sub->driver ? PICK_SIM : 0;
+    thread->platform = sub->platform;
+    thread->slow_pick.own = sub->platform ? PICK_SIM : 0;
     thread->slow_switch.own = 0;
     atomic_store_explicit(&thread->slow_pick.any, 0, memory_order_relaxed);
     atomic_store_explicit(&thread->slow_switch.any, 0, memory_order_seq_cst); /* [GD1] */

@@ -71,7 +71,7 @@ static bool call_back(struct thread *thread)
 
 static int add_thread(struct thread *by, struct pool *pool, int index)
 {
-    int error = driver_refuses(by) ? -ENOMEM : pool_make_threads(pool, index + 1);
+    int error = platform_refuses(by) ? -ENOMEM : pool_make_threads(pool, index + 1);
     if (error || call_back(pool->threads[index]))
         return error;
     pool_join_thread(pool->threads[index]);

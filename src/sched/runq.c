@@ -21,7 +21,7 @@ void runq_enter_slow_(struct thread *owner, struct runq *queue)
     do {
         atomic_store_explicit(&queue->busy, 0, memory_order_release);     /* [R2] */
         while (atomic_load_explicit(&queue->thief, memory_order_acquire)) /* [R2] */
-            driver_await(owner);
+            platform_await(owner);
         atomic_store_explicit(&queue->busy, 1, memory_order_relaxed);
         atomic_thread_fence(memory_order_seq_cst); /* [R1] after a thief was met, the owner pays as well */
     } while (atomic_load_explicit(&queue->thief, memory_order_acquire)); /* [R1] [R2] */
@@ -36,7 +36,7 @@ bool runq_break_in(struct thread *thief, struct runq *queue)
     else
         atomic_thread_fence(memory_order_seq_cst);                   /* [R1] */
     while (atomic_load_explicit(&queue->busy, memory_order_acquire)) /* [R1] [R2] */
-        driver_await(thief);
+        platform_await(thief);
     return true;
 }
 
@@ -47,7 +47,7 @@ void runq_break_out(struct runq *queue)
 
 struct fibre *runq_any(struct thread *thread, struct runq *queue)
 {
-    uint32_t skip = driver_choose(thread, 4);
+    uint32_t skip = platform_choose(thread, 4);
     struct link *link = queue->ready.next;
     while (skip-- && link != &queue->ready)
         link = link->next;

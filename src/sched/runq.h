@@ -28,8 +28,8 @@
 #ifndef SCHED_RUNQ_H
 #define SCHED_RUNQ_H
 
-#include "driver.h"
 #include "fibre.h"
+#include "platform.h"
 
 void runq_enter_slow_(struct thread *owner, struct runq *queue);
 

@@ -50,7 +50,7 @@ void pool_look(struct thread *thread)
 
 static bool done(struct thread *thread, struct pool *pool)
 {
-    bool late = thread->limit != ARCH_FOREVER && driver_now(thread->sub) >= thread->limit;
+    bool late = thread->limit != ARCH_FOREVER && platform_now(thread->sub) >= thread->limit;
     return late || pool_stops(pool) || thread_is_to_go(thread);
 }
 
@@ -59,7 +59,7 @@ static bool spins_for_timer(struct thread *thread, struct pool *pool, int64_t no
 {
     if (timers_next(&pool->timers) - now >= NEAR_NS)
         return false;
-    if (thread->driver || atomic_load_explicit(&pool->timers.count, memory_order_relaxed) < NEAR_MANY)
+    if (thread->platform || atomic_load_explicit(&pool->timers.count, memory_order_relaxed) < NEAR_MANY)
         return true;
     int64_t passed = now - pool->near.seen;
     int64_t credit = pool->near.credit + (pool->near.spins ? -passed : passed / NEAR_SHARE);
@@ -75,7 +75,7 @@ static bool judge_loot(struct thread *thread, struct pool *pool)
 {
     if (!thread->search.stole_at)
         return false;
-    bool poor = driver_now(thread->sub) - thread->search.stole_at < LOOT_WORTH_NS;
+    bool poor = platform_now(thread->sub) - thread->search.stole_at < LOOT_WORTH_NS;
     thread->search.stole_at = 0;
     if (!poor)
         pool->futile = 0;
@@ -95,7 +95,7 @@ static bool find_elsewhere(struct thread *thread, const struct scheduler *schedu
  */
 static struct fibre *seek(struct thread *thread, struct pool *pool)
 {
-    int64_t since = thread->now = driver_now(thread->sub);
+    int64_t since = thread->now = platform_now(thread->sub);
     bool eager = true, kicked = false, poor = judge_loot(thread, pool);
     for (int rounds = 0; !done(thread, pool);) {
         thread_must_not_be_left(thread);
@@ -104,22 +104,22 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         if (fibre)
             return fibre;
         if (find_elsewhere(thread, pool->scheduler)) {
-            thread->search.stole_at = driver_now(thread->sub);
+            thread->search.stole_at = platform_now(thread->sub);
             if ((fibre = thread_pick(thread)))
                 return fibre;
         }
         if (UNLIKELY(atomic_load_explicit(&thread->hold.asked, memory_order_relaxed)))
             pool_stand_still(thread);
         if (posts_any(&pool->posts)) { /* [N3] or one that is not linked yet [N2] */
-            driver_await(thread);
+            platform_await(thread);
             continue;
         }
-        int64_t now = thread->now = driver_now(thread->sub);
+        int64_t now = thread->now = platform_now(thread->sub);
         bool near = spins_for_timer(thread, pool, now);
         bool asked = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_relaxed) >= QUIET_WAITER;
         if (near ||
             (thread->concurrent && !poor && !asked && now - since < pool->spin_ns)) { /* a seeker that waits decides */
-            driver_relax(thread);
+            platform_relax(thread);
             continue;
         }
         int64_t nap = timers_next(&pool->timers) - now < NEAR_NS ? now + NEAR_NAP_NS : 0;
@@ -128,7 +128,7 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         eager = !kicked && !poor;
         poor = false;
         kicked = pool_park(thread, pool, eager, rounds++, nap) && eager;
-        thread->now = driver_now(thread->sub);
+        thread->now = platform_now(thread->sub);
         if (kicked)
             since = thread->now;
     }
@@ -138,22 +138,22 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
 /* Others may spin on the role for a while, in the hope that the seeker finds more than it can do. */
 static bool spin_for_role(struct thread *thread, struct pool *pool)
 {
-    int64_t since = driver_now(thread->sub);
+    int64_t since = platform_now(thread->sub);
     do {
         if (!pool_seeker(pool) || pool_stops(pool) || thread_has_own(thread))
             return true;
         for (int i = 0; i < 32; i++)
-            driver_relax(thread);
-    } while (driver_now(thread->sub) - since < pool->spin_ns);
+            platform_relax(thread);
+    } while (platform_now(thread->sub) - since < pool->spin_ns);
     return false;
 }
 
 static void sleep_a_while(struct thread *thread, struct pool *pool)
 {
     for (bool timed = true; thread_to_asleep(thread, timed); timed = false) {
-        int64_t deadline = timed ? driver_now(thread->sub) + 2 * WATCH_FIRST_NS : ARCH_FOREVER;
+        int64_t deadline = timed ? platform_now(thread->sub) + 2 * WATCH_FIRST_NS : ARCH_FOREVER;
         thread->sleeps++;
-        driver_sleep(thread, deadline);
+        platform_sleep(thread, deadline);
         thread_must_not_be_left(thread);
         thread_from_asleep(thread);
         if (!pool_seeker(pool) || pool_seeker(pool) == thread)
@@ -177,7 +177,7 @@ static struct fibre *find_work(struct thread *thread)
         if (!spin_for_role(thread, pool))
             sleep_a_while(thread, pool);
     }
-    thread->now = driver_now(thread->sub);
+    thread->now = platform_now(thread->sub);
     if (pool_seeker(pool) == thread) /* it got the role while it slept, and has to go */
         thread_to_busy(thread);
     else
@@ -188,6 +188,6 @@ static struct fibre *find_work(struct thread *thread)
 struct fibre *pool_find_work(struct thread *thread)
 {
     struct fibre *fibre = find_work(thread);
-    service_begin(thread, driver_ticks(thread));
+    service_begin(thread, platform_ticks(thread));
     return fibre;
 }

@@ -3,7 +3,7 @@
  */
 #include "service.h"
 
-#include "driver.h"
+#include "platform.h"
 #include "runq.h"
 #include "scheduler.h"
 
@@ -134,7 +134,7 @@ uint64_t service_excess(const struct round *theirs, const struct round *mine, ui
  */
 struct pool_service pool_service(struct thread *by, struct pool *pool)
 {
-    uint64_t now = driver_ticks(by), ms = driver_ticks_per_ms(by), longest = 0, shortest = UINT64_MAX, turns = 0;
+    uint64_t now = platform_ticks(by), ms = platform_ticks_per_ms(by), longest = 0, shortest = UINT64_MAX, turns = 0;
     int queues = 0;
     for (int i = 0; i < atomic_load_explicit(&pool->count, memory_order_acquire); i++) { /* [PB1] */
         if (!is_busy(pool->threads[i]))

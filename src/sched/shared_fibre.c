@@ -86,7 +86,7 @@ static struct member *choose(struct thread *thread, struct shared_fibre *shared)
 {
     struct batch *ready = &shared->ready;
     shared_mail_take(thread, shared);
-    uint32_t skip = thread->driver ? driver_choose(thread, 4) : 0;
+    uint32_t skip = thread->platform ? platform_choose(thread, 4) : 0;
     struct member *before = NULL, *member = ready->first;
     for (; skip && member->next; skip--) {
         before = member;
@@ -163,7 +163,7 @@ bool shared_fibre_goes_on(struct thread *thread, struct shared_fibre *shared)
 {
     shared_mail_take(thread, shared);
     struct member *member = shared->ready.first;
-    if (arch_san_separate() || thread->driver || shared->stack.wipes || !member || guest_of(member)->depth)
+    if (arch_san_separate() || thread->platform || shared->stack.wipes || !member || guest_of(member)->depth)
         return false;
     shared->fibre.active = batch_take(&shared->ready);
     shared_follow(&thread->stacks, &shared->stack, guest_of(member));

@@ -81,7 +81,7 @@ int shared_fibre_open(struct thread *thread, struct pool *pool, size_t stack_siz
     size_t size = sizeof(struct shared_fibre) + thread->sub->ops->above_size;
     size = (size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
     bool too_large = stack_size / sizeof(uintptr_t) > UINT32_MAX; /* guest.depth */
-    struct shared_fibre *shared = too_large || driver_refuses(thread) ? NULL : aligned_alloc(CACHE_LINE, size);
+    struct shared_fibre *shared = too_large || platform_refuses(thread) ? NULL : aligned_alloc(CACHE_LINE, size);
     if (!shared)
         return -ENOMEM;
     memset(shared, 0, size);

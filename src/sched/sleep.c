@@ -5,11 +5,11 @@
 
 #include "pool.h"
 
-void driver_sleep(struct thread *thread, int64_t deadline)
+void platform_sleep(struct thread *thread, int64_t deadline)
 {
     pool_rest(thread);
-    if (thread->driver)
-        thread->driver->sleep(thread, deadline);
+    if (thread->platform)
+        thread->platform->sleep(thread, deadline);
     else
         while (!atomic_load_explicit(&thread->wake, memory_order_acquire) && /* [SL1] */
                arch_futex_wait(&thread->wake, 0, deadline) == 0)
@@ -17,33 +17,33 @@ void driver_sleep(struct thread *thread, int64_t deadline)
     pool_move(thread);
 }
 
-void driver_wake(struct thread *thread)
+void platform_wake(struct thread *thread)
 {
-    if (thread->driver) {
-        thread->driver->wake(thread);
+    if (thread->platform) {
+        thread->platform->wake(thread);
         return;
     }
     atomic_store_explicit(&thread->wake, 1, memory_order_release); /* [SL1] */
     arch_futex_wake(&thread->wake, 1);
 }
 
-int driver_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline)
+int platform_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline)
 {
     int count;
     pool_rest(thread);
-    if (thread->driver)
-        count = thread->driver->poll(thread, events, most, deadline);
+    if (thread->platform)
+        count = thread->platform->poll(thread, events, most, deadline);
     else
         count = arch_poller_wait(&thread->pool->poller, events, most, deadline);
     pool_move(thread);
     return count;
 }
 
-void driver_unpoll(struct pool *pool, struct thread *seeker)
+void platform_unpoll(struct pool *pool, struct thread *seeker)
 {
     ASSERT(atomic_load_explicit(&pool->state, memory_order_relaxed) != POOL_CLOSED);
-    if (pool->sub->driver)
-        pool->sub->driver->wake(seeker);
+    if (pool->sub->platform)
+        pool->sub->platform->wake(seeker);
     else
         arch_poller_kick(&pool->poller);
 }

@@ -7,15 +7,16 @@
 #ifndef SCHED_SLEEP_H
 #define SCHED_SLEEP_H
 
-#include "driver.h"
+#include "platform.h"
 
-/* Sleep until somebody calls driver_wake for this thread, or until the instant deadline. Early returns are allowed. */
-void driver_sleep(struct thread *thread, int64_t deadline);
-void driver_wake(struct thread *thread);
+/* Sleep until somebody calls platform_wake for this thread, or until the instant deadline. Early returns are allowed.
+ */
+void platform_sleep(struct thread *thread, int64_t deadline);
+void platform_wake(struct thread *thread);
 
-/* The seeker's wait: as driver_sleep, but for descriptors too: returns how many events there are. driver_unpoll ends
- * it. */
-int driver_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline);
-void driver_unpoll(struct pool *pool, struct thread *seeker);
+/* The seeker's wait: as platform_sleep, but for descriptors too: returns how many events there are. platform_unpoll
+ * ends it. */
+int platform_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline);
+void platform_unpoll(struct pool *pool, struct thread *seeker);
 
 #endif

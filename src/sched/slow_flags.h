@@ -31,7 +31,8 @@ struct slow_flags {
 };
 
 enum {
-    SWITCH_CHECK = 1, /* C++, census, a second driver, a tool, a stack budget, a closing pool, a fork: at ends, too */
+    SWITCH_CHECK =
+        1, /* C++, census, the second platform, a tool, a stack budget, a closing pool, a fork: at ends, too */
     SWITCH_CANARIES = 2, /* stacks without guard pages exist; with SWITCH_CHECK */
     SWITCH_LEAVE = 4,    /* the thread goes to its loop: it ends, or goes back to the thread that drives it */
     SWITCH_SHARED = 8    /* the current fibre is a shared one */
@@ -39,7 +40,7 @@ enum {
 enum {
     PICK_PINNED = 1, /* there may be pinned fibres to run */
     PICK_FAIR = 2,   /* a pass was made: the next pick takes from the queues' other end */
-    PICK_SIM = 4     /* there is a second driver */
+    PICK_SIM = 4     /* the second platform is in use */
 };
 
 OWN_INLINE bool slow_flags_any(const struct slow_flags *flags)

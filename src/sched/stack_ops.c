@@ -7,7 +7,7 @@
  */
 #include "stack_ops.h"
 
-#include "driver.h"
+#include "platform.h"
 #include "pool.h"
 #include "shared_fibre.h"
 
@@ -18,12 +18,12 @@ static struct thread *thread_of(struct stack_user *user)
 
 static void await(struct stack_user *user)
 {
-    driver_await(thread_of(user));
+    platform_await(thread_of(user));
 }
 
 static bool refuses(struct stack_user *user)
 {
-    return driver_refuses(thread_of(user));
+    return platform_refuses(thread_of(user));
 }
 
 static void starved(struct stack_user *user, struct guest *resident, size_t bytes)

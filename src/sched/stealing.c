@@ -55,7 +55,7 @@ static void let_old_ones_start(struct thread *thread, struct runq *queue)
 static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
 {
     let_old_ones_start(thread, queue);
-    if (thread->pass.at - thread->pass.young_served > YOUNG_MS * driver_ticks_per_ms(thread)) {
+    if (thread->pass.at - thread->pass.young_served > YOUNG_MS * platform_ticks_per_ms(thread)) {
         thread->pass.young_served = thread->pass.at;
         struct fibre *fibre = runq_last(queue, &queue->young);
         if (fibre)
@@ -80,7 +80,7 @@ static struct fibre *pick_usual(struct runq *queue)
 static struct fibre *pick_by_seed(struct thread *thread, struct runq *queue)
 {
     struct fibre *fibre = NULL;
-    uint32_t way = driver_choose(thread, 5);
+    uint32_t way = platform_choose(thread, 5);
     if (way == 1)
         fibre = runq_first(queue, &queue->ready);
     else if (way == 2)
@@ -111,7 +111,7 @@ struct fibre *stealing_pick_slow_(struct thread *thread)
     empty_inbox(thread);
     runq_enter(thread, queue);
     struct fibre *fibre = NULL;
-    if (thread->driver)
+    if (thread->platform)
         fibre = pick_by_seed(thread, queue);
     else if (thread->slow_pick.own & PICK_FAIR)
         fibre = pick_fair(thread, queue);
@@ -131,7 +131,7 @@ static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
         queue->stale_since = now;
         return false;
     }
-    return thief->driver || now - queue->stale_since >= SLOT_REST_NS;
+    return thief->platform || now - queue->stale_since >= SLOT_REST_NS;
 }
 
 /* Moves some fibres from the victim's lists to `loot`. Inside the victim's queue. */
@@ -164,7 +164,7 @@ static bool steal_from(struct thread *thief, struct thread *victim)
     struct link loot, *link;
     list_init(&loot);
     int got = 0;
-    bool slot_too = slot_is_stale(thief, queue, driver_now(thief->sub));
+    bool slot_too = slot_is_stale(thief, queue, platform_now(thief->sub));
     if ((slot_too || runq_length(queue)) && runq_break_in(thief, queue)) {
         got = rob(queue, slot_too, &loot);
         runq_break_out(queue);
@@ -185,7 +185,7 @@ static bool steal_from(struct thread *thief, struct thread *victim)
 static bool steal(struct thread *thief)
 {
     struct pool *pool = thief->pool;
-    uint32_t count = (uint32_t)pool_count(pool), first = driver_choose(thief, count);
+    uint32_t count = (uint32_t)pool_count(pool), first = platform_choose(thief, count);
     empty_inbox(thief);
     if (runq_length(&thief->runq))
         return true;
@@ -267,17 +267,17 @@ static void pull_from(struct thread *thread, struct thread *victim, bool held, u
 
 static void even_out_by_seed(struct thread *thread, uint32_t count)
 {
-    struct thread *victim = thread->pool->threads[driver_choose(thread, count)];
+    struct thread *victim = thread->pool->threads[platform_choose(thread, count)];
     if (victim == thread)
         return;
-    uint32_t most = driver_choose(thread, PULLED_BY_SEED); /* before the next: arguments have no order */
-    pull_from(thread, victim, driver_choose(thread, 2), most);
+    uint32_t most = platform_choose(thread, PULLED_BY_SEED); /* before the next: arguments have no order */
+    pull_from(thread, victim, platform_choose(thread, 2), most);
 }
 
 /* Among a few other threads the one whose strands wait longest; NULL: no strand waits there. */
 static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t ms, struct round *longest)
 {
-    uint32_t first = driver_choose(thread, count);
+    uint32_t first = platform_choose(thread, count);
     struct thread *slowest = NULL;
     for (uint32_t i = 0; i < count && i < LOOKED_AT; i++) {
         struct thread *other = thread->pool->threads[(first + i) % count];
@@ -293,11 +293,11 @@ static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t
 static void even_out(struct thread *thread)
 {
     struct pool *pool = thread->pool;
-    uint64_t ms = driver_ticks_per_ms(thread);
+    uint64_t ms = platform_ticks_per_ms(thread);
     uint32_t count = (uint32_t)pool_count(pool);
     if (count == 1 || pool->balance == BALANCE_NONE)
         return;
-    if (UNLIKELY(thread->driver != NULL)) {
+    if (UNLIKELY(thread->platform != NULL)) {
         even_out_by_seed(thread, count);
         return;
     }

@@ -8,14 +8,14 @@
 #include "pool_type.h"
 #include "sched_ops.h"
 
-struct driver;
+struct platform;
 
 /* Grouped by the party that writes the fields. */
 struct subprocess {
     /* ---- Fixed before the run has threads. ---- */
     const struct sched_ops *ops;
-    const struct driver *driver;
-    void *driver_state;
+    const struct platform *platform;
+    void *sim;
     uint64_t seed;
     uint32_t generation; /* arch_generation at its making */
     bool census;         /* strands record how much of their stacks they use */

@@ -169,7 +169,7 @@ static inline __attribute__((always_inline)) struct fibre *pick_slow(struct thre
     struct fibre *fibre = NULL;
     bool pinned = slow_flags_has(&thread->slow_pick, PICK_PINNED), first = false;
     if (UNLIKELY(pinned)) {
-        first = thread->pinned.turn = thread->driver ? driver_choose(thread, 2) : !thread->pinned.turn;
+        first = thread->pinned.turn = thread->platform ? platform_choose(thread, 2) : !thread->pinned.turn;
         fibre = first ? pinned_pick(thread) : NULL;
     }
     if (!fibre)
@@ -185,7 +185,7 @@ COLD struct fibre *thread_pick_slow_(struct thread *thread)
 
 COLD struct fibre *thread_point_and_pick_slow_(struct thread *thread)
 {
-    driver_point(thread);
+    platform_point(thread);
     return pick_slow(thread);
 }
 

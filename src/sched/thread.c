@@ -13,7 +13,7 @@ NOINLINE struct fibre *thread_pick_after_end_(struct thread *thread)
 {
     thread->current = NULL; /* somebody may look at this thread now */
     thread_tick(thread);
-    driver_point(thread);
+    platform_point(thread);
     return thread_is_to_go(thread) ? NULL : thread_pick(thread);
 }
 
@@ -23,7 +23,7 @@ NOINLINE struct fibre *thread_pick_after_end_(struct thread *thread)
 static void await_context(struct thread *thread, struct fibre *fibre)
 {
     while (fibre->stack && !atomic_load_explicit(&fibre->context, memory_order_acquire)) /* [S1] */
-        driver_await(thread);
+        platform_await(thread);
 }
 
 /* False: the strand could not start. */
@@ -78,13 +78,13 @@ static void begin(struct thread *thread)
         switch_all_save_cxx(thread->sub); /* another run may have found it since the others began */
     }
     bool fences = thread->concurrent && !arch_membarrier_works;
-    if (thread->cxx || thread->driver || thread->census || thread->sub->memory.most || fences || arch_tool)
+    if (thread->cxx || thread->platform || thread->census || thread->sub->memory.most || fences || arch_tool)
         atomic_fetch_or_explicit(&thread->slow_switch.any, SWITCH_CHECK, memory_order_relaxed);
     thread->here = &thread->loop_san;
-    if (!thread->driver)
+    if (!thread->platform)
         arch_san_thread(&thread->loop_san);
-    thread->pass.at = thread->ticked = thread->pass.young_served = driver_ticks(thread);
-    thread->now = driver_now(thread->sub);
+    thread->pass.at = thread->ticked = thread->pass.young_served = platform_ticks(thread);
+    thread->now = platform_now(thread->sub);
     service_begin(thread, thread->pass.at);
 }
 
@@ -93,7 +93,7 @@ void thread_loop(struct thread *thread)
     begin(thread);
     for (;;) {
         thread_must_not_be_left(thread);
-        driver_point(thread);
+        platform_point(thread);
         if (thread_is_to_go(thread) && thread_goes_(thread))
             return;
         struct fibre *fibre = thread_pick(thread);
@@ -105,7 +105,7 @@ void thread_loop(struct thread *thread)
 
 static bool is_late(struct thread *thread)
 {
-    return UNLIKELY(thread->limit != ARCH_FOREVER) && driver_now(thread->sub) >= thread->limit;
+    return UNLIKELY(thread->limit != ARCH_FOREVER) && platform_now(thread->sub) >= thread->limit;
 }
 
 void thread_drive(struct thread *thread)
@@ -127,18 +127,18 @@ void thread_drive(struct thread *thread)
 /* Under a seed strands are taken over far more often than by the clock, if that is asked for. */
 static bool stirs_by_seed(struct thread *thread)
 {
-    return UNLIKELY(thread->driver != NULL) && thread->pool->balance == BALANCE_STIR &&
-           !driver_choose(thread, STIR_EVERY);
+    return UNLIKELY(thread->platform != NULL) && thread->pool->balance == BALANCE_STIR &&
+           !platform_choose(thread, STIR_EVERY);
 }
 
 /* Called every `period` operations, which is so few that they take less than a millisecond together if the last ones
  * did. */
 COLD void thread_tick_(struct thread *thread)
 {
-    uint64_t now = driver_ticks(thread), elapsed = now - thread->ticked, ms = driver_ticks_per_ms(thread);
+    uint64_t now = platform_ticks(thread), elapsed = now - thread->ticked, ms = platform_ticks_per_ms(thread);
     thread->ticked = now;
-    if (thread->driver)
-        thread->period = thread->driver->operation(thread, __builtin_return_address(0)) ? 1 : PERIOD_MOST;
+    if (thread->platform)
+        thread->period = thread->platform->operation(thread, __builtin_return_address(0)) ? 1 : PERIOD_MOST;
     else if (elapsed < ms / 4)
         thread->period = PERIOD_MOST;
     else if (elapsed > ms / 2)
@@ -146,7 +146,7 @@ COLD void thread_tick_(struct thread *thread)
     thread->ticks = thread->period;
     if (UNLIKELY(atomic_load_explicit(&thread->hold.asked, memory_order_relaxed)))
         pool_stand_still(thread);
-    if (is_late(thread)) /* back to the driver, at the next switch */
+    if (is_late(thread)) /* back to the caller of pool_drive, at the next switch */
         atomic_fetch_or_explicit(&thread->slow_switch.any, SWITCH_LEAVE, memory_order_relaxed);
     bool early = thread->switches - thread->pass.switches < LOOK_EVERY && now - thread->pass.at < ms;
     if (early && !stirs_by_seed(thread))
@@ -155,7 +155,7 @@ COLD void thread_tick_(struct thread *thread)
     thread->pass.at = now;
     thread->slow_pick.own |= PICK_FAIR;
     if (now - thread->service.recorded >= ms) {
-        thread->now = driver_now(thread->sub);
+        thread->now = platform_now(thread->sub);
         service_record(thread, now, ms);
     }
     pool_look(thread);

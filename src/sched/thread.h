@@ -27,7 +27,7 @@
 #ifndef SCHED_THREAD_H
 #define SCHED_THREAD_H
 
-#include "driver.h"
+#include "platform.h"
 #include "shared_fibre.h"
 #include "stealing.h"
 
@@ -145,7 +145,7 @@ OWN_INLINE_ALWAYS struct fibre *thread_pick(struct thread *thread)
     return UNLIKELY(slow_flags_any(&thread->slow_pick)) ? thread_pick_slow_(thread) : thread_pick_fast_(thread);
 }
 
-/* driver_point, then thread_pick. With a second driver all picks are slow, so the fast path has no point. */
+/* platform_point, then thread_pick. With the second platform all picks are slow, so the fast path has no point. */
 OWN_INLINE_ALWAYS struct fibre *thread_point_and_pick(struct thread *thread)
 {
     return UNLIKELY(slow_flags_any(&thread->slow_pick)) ? thread_point_and_pick_slow_(thread)

@@ -12,7 +12,7 @@
 #include "service.h"
 #include "slow_flags.h"
 
-struct driver;
+struct platform;
 struct fibre;
 struct pool;
 struct subprocess;
@@ -38,7 +38,7 @@ enum after {
 
 /* Says how often, and when, a busy thread takes a pass as the seeker, and what the last one found. */
 struct thread_pass {
-    uint64_t at;           /* driver_ticks of the last one */
+    uint64_t at;           /* platform_ticks of the last one */
     uint64_t switches;     /* thread.switches then */
     uint64_t young_served; /* when the oldest that had not started was last given its turn out of order */
     bool fed;              /* since then there were events of descriptors */
@@ -92,9 +92,9 @@ struct thread {
     uint64_t locals; /* arch_locals_generation, when the C++ runtime was looked for last */
     struct pool *pool;
     struct subprocess *sub;
-    const struct driver *driver; /* NULL: the machine itself */
-    arch_context loop;           /* the thread's own stack */
-    struct stack *dead;          /* left by AFTER_END */
+    const struct platform *platform; /* NULL: the machine itself */
+    arch_context loop;               /* the thread's own stack */
+    struct stack *dead;              /* left by AFTER_END */
     struct arch_san dead_san;
     uint64_t switches;
 
@@ -109,13 +109,13 @@ struct thread {
         int error;
     } refused;
     struct arch_san loop_san;
-    struct arch_san *here;    /* whose stack this is; kept for a second driver only */
+    struct arch_san *here;    /* whose stack this is; kept for the second platform only */
     struct arch_cxx loop_cxx; /* what *cxx was before the thread ran strands: that of the caller of strand_run */
-    uint64_t ticked;          /* driver_ticks of the last tick */
-    int64_t limit;            /* one that is driven goes back to its driver at this instant; else ARCH_FOREVER */
-    uint32_t awaits;          /* in all spin loops so far */
-    bool waits;               /* one that is driven waits for what becomes ready */
-    bool census;              /* sub->census */
+    uint64_t ticked;          /* platform_ticks of the last tick */
+    int64_t limit;   /* one that is driven returns to the caller of pool_drive at this instant; else ARCH_FOREVER */
+    uint32_t awaits; /* in all spin loops so far */
+    bool waits;      /* one that is driven waits for what becomes ready */
+    bool census;     /* sub->census */
     struct thread_pass pass;
     struct thread_search search;
     struct service service; /* read by busy threads of the pool, too */
@@ -143,7 +143,7 @@ struct thread {
     int index;
     arch_thread os;
     uint32_t os_id;
-    void *simulated; /* the second driver's part */
+    void *simulated; /* the second platform's part */
 };
 _Static_assert(offsetof(struct thread, locals) == CACHE_LINE && offsetof(struct thread, stacks) == 2 * CACHE_LINE,
                "a switch touches the first two lines of the record");

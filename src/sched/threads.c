@@ -2,7 +2,7 @@
  * The lives of the threads of the system that live in a pool's records.
  *
  * ORDERING  [DV1] `driving` is a lock for those that drive a pool from outside: taken by acquire (strand_pool_drive),
- *           released by release. One drive happens before the next. `driver` is only compared, under it.
+ *           released by release. One drive happens before the next. `drive_tid` is only compared, under it.
  */
 #include "threads.h"
 
@@ -35,7 +35,7 @@ void thread_live(struct thread *thread)
     thread_adopt(thread);
     thread->os_id = arch_thread_id();
     pool_move(thread);
-    if (thread->driver)
+    if (thread->platform)
         thread_loop(thread);
     else
         with_thread_watched(loop, thread);
@@ -91,7 +91,7 @@ int pool_drive(struct pool *pool, int64_t until, bool waits)
 {
     struct thread *thread = pool->threads[0];
     uint32_t me = arch_thread_id(), none = 0;
-    if (!atomic_compare_exchange_strong_explicit(&pool->driver, &none, me, memory_order_relaxed,
+    if (!atomic_compare_exchange_strong_explicit(&pool->drive_tid, &none, me, memory_order_relaxed,
                                                  memory_order_relaxed) &&
         none != me) {
         atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_release); /* [DV1] */
@@ -118,7 +118,7 @@ static void *thread_main(void *arg)
     struct thread *thread = arg;
     struct pool *pool = thread->pool;
     arch_san_release(&thread->sub->pool);
-    if (pool->cpus && !thread->driver && arch_thread_bind(pool->cpus[thread->index % pool->cpus_count]) < 0)
+    if (pool->cpus && !thread->platform && arch_thread_bind(pool->cpus[thread->index % pool->cpus_count]) < 0)
         thread->sub->ops->warn(thread->sub, "a thread can't be bound to the CPU that it was opened for");
     thread_live(thread);
     leave_pool(pool);
@@ -133,8 +133,8 @@ int pool_start_thread(struct pool *pool, int index)
     pool_hold_new(thread);
     pool_enter(thread);
     atomic_fetch_add_explicit(&pool->alive, 1, memory_order_relaxed);
-    int error = sub->driver ? sub->driver->start(thread, thread_main)
-                            : arch_thread_start(&thread->os, thread_main, thread, "strand");
+    int error = sub->platform ? sub->platform->start(thread, thread_main)
+                              : arch_thread_start(&thread->os, thread_main, thread, "strand");
     if (error) {
         atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_relaxed);
         atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst); /* [Z1] */
@@ -150,7 +150,7 @@ int pool_start_thread(struct pool *pool, int index)
 static void await_driver(struct thread *thread)
 {
     while (thread_life(thread) != THREAD_NONE)
-        driver_await(thread_self());
+        platform_await(thread_self());
 }
 
 void pool_join_thread(struct thread *thread)
@@ -159,8 +159,8 @@ void pool_join_thread(struct thread *thread)
         return;
     if (pool_is_driven(thread->pool))
         await_driver(thread);
-    else if (thread->driver)
-        thread->driver->join(thread);
+    else if (thread->platform)
+        thread->platform->join(thread);
     else
         arch_thread_join(thread->os);
     atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst); /* [Z1] */

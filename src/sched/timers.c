@@ -4,7 +4,7 @@
  */
 #include "timers.h"
 
-#include "driver.h"
+#include "platform.h"
 #include "pool.h"
 #include "thread.h"
 
@@ -52,7 +52,7 @@ int timer_start(struct thread *thread, struct pool *pool, struct timer *timer, i
     struct timers *timers = &pool->timers;
     lock(thread, timers);
     int64_t before = heap_least(&timers->heap);
-    int error = driver_refuses(thread) ? -ENOMEM : heap_add(&timers->heap, when, &timer->node);
+    int error = platform_refuses(thread) ? -ENOMEM : heap_add(&timers->heap, when, &timer->node);
     unlock(thread, timers);
     if (!error && when < before)
         pool_retime(thread, pool, when);

@@ -11,7 +11,7 @@
 #include "trim.h"
 
 #include "../stack/saved.h"
-#include "driver.h"
+#include "platform.h"
 #include "timers.h"
 
 /* From one round to the next: a fibre is trimmed when it has been idle for so long, or up to twice as long. */
@@ -72,7 +72,7 @@ COLD void trim_record_(struct thread *thread, struct shared_fibre *shared)
     bool start = !atomic_exchange_explicit(&trimmer->armed, true, memory_order_relaxed);
     spin_unlock(&trimmer->lock);
     if (start)
-        arm(thread, pool, driver_now(thread->sub) + ROUND_NS);
+        arm(thread, pool, platform_now(thread->sub) + ROUND_NS);
 }
 
 COLD void trim_record_stacks_(struct thread *thread, struct pool *pool)
@@ -81,7 +81,7 @@ COLD void trim_record_stacks_(struct thread *thread, struct pool *pool)
     if (atomic_load_explicit(&trimmer->armed, memory_order_relaxed))
         return;
     if (!atomic_exchange_explicit(&trimmer->armed, true, memory_order_relaxed))
-        arm(thread, pool, driver_now(pool->sub) + ROUND_NS);
+        arm(thread, pool, platform_now(pool->sub) + ROUND_NS);
 }
 
 static void leave_list(struct trimmer *trimmer, struct shared_fibre *shared)
@@ -194,7 +194,7 @@ static bool go_on(struct thread *thread, struct pool *pool)
 COLD void trim_continue_(struct thread *thread, struct pool *pool)
 {
     struct trimmer *trimmer = &pool->trimmer;
-    int64_t when = driver_now(pool->sub);
+    int64_t when = platform_now(pool->sub);
     trimmer->due = false;
     if (!trimmer->under_way)
         begin_round(thread, pool);

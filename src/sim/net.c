@@ -1,6 +1,6 @@
 /*
- * Simulated descriptors: the driver's functions. All hosts are one: the port alone identifies a TCP address, and only a
- * listener of the same run can be behind it.
+ * Simulated descriptors: the platform's functions. All hosts are one: the port alone identifies a TCP address, and only
+ * a listener of the same run can be behind it.
  */
 #include "net.h"
 
@@ -455,7 +455,7 @@ static int unwatch(struct subprocess *sub, int fd)
     return 0;
 }
 
-const struct driver_fds net_fds = {
+const struct platform_fds net_fds = {
     .has = has,
     .socket = make_socket,
     .pipe = make_pipe,

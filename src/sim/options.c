@@ -137,7 +137,7 @@ static uint32_t depth_of(uint32_t asked, uint64_t seed)
     return asked == STRAND_SIM_WALK ? 0 : asked;
 }
 
-int options_take(struct sim *sim, const struct driver_second *asked, char *text, size_t room)
+int options_take(struct sim *sim, const struct sim_request *asked, char *text, size_t room)
 {
     const char *seed = arch_env("STRAND_SEED"), *words = arch_env("STRAND_SIM");
     bool by_environment = seed && *seed;
@@ -166,7 +166,7 @@ int options_take(struct sim *sim, const struct driver_second *asked, char *text,
     return error < 0 ? error : 1;
 }
 
-int options_check(const struct driver_second *asked, char *text, size_t room)
+int options_check(const struct sim_request *asked, char *text, size_t room)
 {
     struct sim sim = {0};
     int result = options_take(&sim, asked, text, room);

@@ -1,5 +1,5 @@
 /*
- * The functions of the second driver, its opening and closing. See sim.h.
+ * The functions of the second platform, its opening and closing. See sim.h.
  */
 #include "sim.h"
 
@@ -196,7 +196,7 @@ static void word_wake(struct subprocess *sub, const _Atomic uint32_t *word, int 
 
 /* ---- opening and closing --------------------------------------------------------------------------------- */
 
-static const struct driver of_real_descriptors = {
+static const struct platform of_real_descriptors = {
     .now = now,
     .point = point,
     .operation = operation,
@@ -221,7 +221,7 @@ static const struct driver of_real_descriptors = {
     .meet = net_meet,
 };
 
-int driver_second_open(struct subprocess *sub, const struct driver_second *asked, char *text, size_t room)
+int sim_open(struct subprocess *sub, const struct sim_request *asked, char *text, size_t room)
 {
     struct sim *sim = calloc(1, sizeof *sim);
     if (!sim)
@@ -235,22 +235,22 @@ int driver_second_open(struct subprocess *sub, const struct driver_second *asked
     sim->sub = sub;
     sim->hash = UINT64_C(0xcbf29ce484222325);
     sim->began = sim->now = BEGIN_NS;
-    sim->driver = of_real_descriptors;
+    sim->platform = of_real_descriptors;
     if (!sim->options.real)
-        sim->driver.fds = &net_fds;
+        sim->platform.fds = &net_fds;
     order_open(sim);
     struct stage *stage = arch_stage_take(ARCH_STAGE_PLAYERS);
     sim->stage = stage ? stage : stage_make();
     sub->seed = sim->seed;
-    sub->driver = &sim->driver;
-    sub->driver_state = sim;
+    sub->platform = &sim->platform;
+    sub->sim = sim;
     sub->copies |= sim->options.shared_stacks;
     sim->outer = arch_player();
     arch_player_set(&sim->player);
     return 0;
 }
 
-void driver_second_close(struct subprocess *sub, const char *failure)
+void sim_close(struct subprocess *sub, const char *failure)
 {
     struct sim *sim = sim_of(sub);
     if (!sim)
@@ -261,6 +261,6 @@ void driver_second_close(struct subprocess *sub, const char *failure)
     player_close(sim);
     stage_free(arch_stage_give(ARCH_STAGE_PLAYERS, sim->stage));
     free(sim);
-    sub->driver = NULL;
-    sub->driver_state = NULL;
+    sub->platform = NULL;
+    sub->sim = NULL;
 }

@@ -1,5 +1,5 @@
 /*
- * The second driver: simulation. One thread of the operating system simulates all threads of a run, and plain threads
+ * The second platform: simulation. One thread of the operating system simulates all threads of a run, and plain threads
  * too: each has a context of its own. Where a simulated thread yields (at every suspension, sleep, spin and operation
  * that may suspend; with STEPS=1 at every atomic operation of the runtime) the order chooses the next thread, and
  * control passes there directly. Time is virtual, advances a little with every step, and jumps to the next timer when
@@ -14,7 +14,7 @@
  *           deadlock.
  * NOT DONE  threads of the program's own: the director can't know that one of them is about to post.
  *
- *   sim.c      opening and closing, and the driver's functions
+ *   sim.c      opening and closing, and the platform's functions
  *   player.c   simulated threads, and passing control between them
  *   order.c    which thread goes on, and every other choice
  *   options.c  options, from the caller and from the environment
@@ -32,7 +32,7 @@
 
 #include "../../include/strand/sim.h"
 
-#include "../sched/driver.h"
+#include "../sched/platform.h"
 #include "../sched/pool.h"
 #include "../sched/thread.h"
 #include "../strand/core.h"
@@ -44,7 +44,7 @@ struct sim_run {
     _Atomic(struct plain *) plain; /* the plain threads of strand_sim_thread: threads.c */
 };
 /* Joins them, at the end of the run: the strands that started them have ended. */
-void sim_close(struct runtime *runtime);
+void threads_close(struct runtime *runtime);
 
 /* RELAXED: spins, and lets others go first. FREE: the thread was joined; its place can be reused. */
 enum played_state { PLAYED_READY, PLAYED_RELAXED, PLAYED_SLEEPING, PLAYED_DONE, PLAYED_FREE };
@@ -109,7 +109,7 @@ struct sim {
     struct arch_player player; /* first */
     struct arch_player *outer; /* the run that this one is nested in */
     struct subprocess *sub;
-    struct driver driver;
+    struct platform platform;
     struct strand_sim options;
     uint64_t seed, hash, steps;
     uint32_t recorded; /* entries of `last` so far */
@@ -140,7 +140,7 @@ struct sim {
 
 static inline struct sim *sim_of(struct subprocess *sub)
 {
-    return sub->driver_state;
+    return sub->sim;
 }
 
 static inline void sim_fold(struct sim *sim, uint64_t what)
@@ -204,7 +204,7 @@ void order_deal(struct sim *sim, struct played *played);
 /* ---- options.c ---- */
 
 /* The options of a seeded run. */
-struct driver_second {
+struct sim_request {
     bool has_seed;
     uint64_t seed;
     const struct strand_sim *sim;
@@ -214,9 +214,9 @@ struct driver_second {
 bool options_copy(struct strand_sim *out, const struct strand_sim *options);
 /* Fill in options, seed, atomic_steps. Returns 1; 0: there is no seed; or a negated errno code, with an explanation in
  * text. */
-int options_take(struct sim *sim, const struct driver_second *asked, char *text, size_t room);
+int options_take(struct sim *sim, const struct sim_request *asked, char *text, size_t room);
 /* Check the options. Returns 0, or a negated errno code, with an explanation in text. */
-int options_check(const struct driver_second *asked, char *text, size_t room);
+int options_check(const struct sim_request *asked, char *text, size_t room);
 
 /* ---- report.c ---- */
 
@@ -233,7 +233,7 @@ void report_ending(struct arch_player *player);
 
 int net_open(struct sim *sim);
 void net_close(struct sim *sim);
-extern const struct driver_fds net_fds;
+extern const struct platform_fds net_fds;
 /* Note a real descriptor. The first one causes a warning, since the seed does not determine what the system does. */
 void net_meet(struct subprocess *sub, int fd);
 /* When the next event of the poller happens; ARCH_FOREVER: none is pending. */
@@ -243,8 +243,8 @@ int net_take(struct sim *sim, struct arch_event *events, int most);
 
 /* Install the simulation in a run with a seed, before its first pool is made. Returns 0, also if there is no seed, or a
  * negated errno code; for -EINVAL, `text` explains. */
-int driver_second_open(struct subprocess *sub, const struct driver_second *asked, char *text, size_t room);
+int sim_open(struct subprocess *sub, const struct sim_request *asked, char *text, size_t room);
 /* Remove it again, if it is installed. failure: what is wrong with the run, or NULL. */
-void driver_second_close(struct subprocess *sub, const char *failure);
+void sim_close(struct subprocess *sub, const char *failure);
 
 #endif

@@ -12,7 +12,7 @@
 struct plain {
     struct plain *next;
     struct runtime *runtime;
-    struct driver_thread thread;
+    struct platform_thread thread;
     strand_fn *fn;
     void *arg;
 };
@@ -25,13 +25,13 @@ static void *call(void *arg)
     return NULL;
 }
 
-void sim_close(struct runtime *runtime)
+void threads_close(struct runtime *runtime)
 {
     struct sim_run *run = runtime->parts[SIM_PART];
     struct plain *plain = atomic_exchange_explicit(&run->plain, NULL, memory_order_acquire); /* [PB1] */
     while (plain) {
         struct plain *next = plain->next;
-        driver_thread_join(&runtime->sub, &plain->thread);
+        platform_thread_join(&runtime->sub, &plain->thread);
         free(plain);
         plain = next;
     }
@@ -57,11 +57,11 @@ int strand_sim_thread(strand_fn *fn, void *arg)
     if (!fn)
         MISUSE("strand_sim_thread", "", "the function is NULL: pass the one to run");
     must_not_escape(thread, arg, "the argument", "strand_sim_thread");
-    struct plain *plain = driver_malloc(thread, sizeof *plain);
+    struct plain *plain = platform_malloc(thread, sizeof *plain);
     if (!plain)
         return -ENOMEM;
     *plain = (struct plain){.runtime = runtime, .fn = fn, .arg = arg};
-    int error = driver_thread_start(&runtime->sub, &plain->thread, call, plain, "strand-plain");
+    int error = platform_thread_start(&runtime->sub, &plain->thread, call, plain, "strand-plain");
     if (error) {
         free(plain);
         return error;
@@ -80,9 +80,9 @@ int strand_sim_interrupt(void (*handler)(void *arg), void *arg)
     if (!handler)
         MISUSE("strand_sim_interrupt", "", "the handler is NULL");
     must_not_escape(thread, arg, "the argument", "strand_sim_interrupt");
-    if (driver_refuses(thread))
+    if (platform_refuses(thread))
         return -ENOMEM;
-    if (thread->driver)
+    if (thread->platform)
         return player_interrupt(sim_of(thread->sub), handler, arg);
     handler(arg);
     return 0;

@@ -94,7 +94,7 @@ struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, 
     deadline->when = when.ns;
     if (!when.ns) { /* no instant: no deadline */
         deadline->when = INT64_MAX;
-    } else if (when.ns <= driver_now(thread->sub)) {
+    } else if (when.ns <= platform_now(thread->sub)) {
         block_raise(&deadline->block, thread->concurrent);
     } else if (when.ns != INT64_MAX && timer_start(thread, thread->pool, &deadline->timer, when.ns) < 0) {
         block_leave(thread, me, &deadline->block);
@@ -126,7 +126,7 @@ bool strand_deadline_move(struct strand_guard_ *guard, strand_time when)
         return false;
     }
     int64_t at = when.ns ? when.ns : INT64_MAX;
-    bool started = deadline->when != INT64_MAX, passed = at <= driver_now(thread->sub);
+    bool started = deadline->when != INT64_MAX, passed = at <= platform_now(thread->sub);
     bool starts = at != INT64_MAX && !passed;
     if (started && !(starts ? timer_move(thread, deadline->pool, &deadline->timer, at)
                             : timer_stop(thread, deadline->pool, &deadline->timer)))
@@ -184,7 +184,7 @@ struct strand_guard_ strand_local_enter_(const strand_key *key, void *value)
     must_not_escape(thread, key, "the key", "STRAND_LOCAL"); /* children inherit both */
     must_not_escape(thread, value, "the value", "STRAND_LOCAL");
     struct cb *me = current_of(thread);
-    struct local *local = driver_malloc(thread, sizeof *local);
+    struct local *local = platform_malloc(thread, sizeof *local);
     if (!local)
         throw_no_memory(me, "a strand-local value");
     *local = (struct local){own_of(me)->locals, key, value, 1}; /* the reference to the outer ones goes along */

@@ -8,7 +8,7 @@
 
 struct cancel_reason *cancel_reason_new(struct thread *thread, struct cb *who, const char *why)
 {
-    struct cancel_reason *reason = driver_malloc(thread, sizeof *reason);
+    struct cancel_reason *reason = platform_malloc(thread, sizeof *reason);
     if (!reason)
         return NULL; /* the cancel goes on without its provenance */
     atomic_init(&reason->refs, 1);

@@ -119,7 +119,7 @@ static inline bool ends_link(struct thread *thread, struct cb *c, struct wait_no
         if (UNLIKELY(ends & (ENDS_OVER | ENDS_LOCK))) {
             if (ends & ENDS_OVER)
                 return false;
-            driver_await(thread);
+            platform_await(thread);
             ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
             continue;
         }

@@ -15,7 +15,7 @@ void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before)
     *before = atomic_load_explicit(&c->ends, memory_order_relaxed);
     for (;;) {
         if (*before & ENDS_LOCK) {
-            driver_await(thread);
+            platform_await(thread);
             *before = atomic_load_explicit(&c->ends, memory_order_relaxed);
         } else if (swap_ends(&c->ends, before, *before | ENDS_LOCK, thread->concurrent)) { /* [LK1] [E5] */
             return;
@@ -65,7 +65,7 @@ void ends_unlink(struct thread *thread, strand handle, struct wait_node *node)
         unref_cb(thread, c);
     }
     while (atomic_load_explicit(&node->linked, memory_order_acquire)) /* [E2] its end is under way */
-        driver_await(thread);
+        platform_await(thread);
 }
 
 /* Not to be waited for after all. */
@@ -125,7 +125,7 @@ bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle
 void end_await(struct thread *thread, struct cb *child)
 {
     while (child && !ended(child))
-        driver_await(thread);
+        platform_await(thread);
 }
 
 /* ---- giving back -------------------------------------------------------------------------------------------- */

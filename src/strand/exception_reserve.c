@@ -41,7 +41,7 @@ strand_exception *exception_alloc(void)
     struct worker *worker = here();
     if (worker && kept(worker) > RESERVE_LEAST)
         return pop(worker);
-    if (worker && kept(worker) && driver_refuses(thread_self()))
+    if (worker && kept(worker) && platform_refuses(thread_self()))
         return pop(worker); /* a seed does not take the last: a run does not end by its option */
     strand_exception *e = malloc(sizeof *e);
     if (e)

@@ -118,7 +118,7 @@ static uint32_t stride_for(uint32_t count)
 static int make(struct thread *thread, uint32_t count, size_t stack_size, const char *name, void *site,
                 struct fibres **out)
 {
-    struct fibres *fibres = driver_slab_get(thread, &worker_of(thread)->objects);
+    struct fibres *fibres = platform_slab_get(thread, &worker_of(thread)->objects);
     if (!fibres)
         return -ENOMEM;
     arch_san_acquire(fibres);
@@ -129,7 +129,7 @@ static int make(struct thread *thread, uint32_t count, size_t stack_size, const 
     fibres->stride = stride_for(count);
     snprintf(fibres->name, sizeof fibres->name, "%s", name ? name : "fibre");
     fibres->owned.release = end_with_scope;
-    fibres->list = count == 1 ? &fibres->one : driver_malloc(thread, count * sizeof(struct shared_fibre *));
+    fibres->list = count == 1 ? &fibres->one : platform_malloc(thread, count * sizeof(struct shared_fibre *));
     int error = fibres->list ? open_all(thread, fibres, count, stack_size) : -ENOMEM;
     atomic_store_explicit(&fibres->word, next_serial(worker_of(thread)) << WORD_SERIAL,
                           memory_order_release); /* [HN2] */

@@ -23,7 +23,7 @@ static inline bool await_ref(struct thread *thread, _Atomic uint64_t *word, uint
         if (try_ref(word, &old, shared))
             return true;
         if ((old & WORD_REFS) == WORD_REFS) {
-            driver_await(thread);
+            platform_await(thread);
             old = atomic_load_explicit(word, memory_order_relaxed);
         }
     }
@@ -162,7 +162,7 @@ void cb_construct_guest(void *memory)
 
 COLD struct cb *cb_new_guest(struct thread *thread, struct shared_fibre *shared)
 {
-    struct guest *guest = driver_slab_get(thread, &worker_of(thread)->guests);
+    struct guest *guest = platform_slab_get(thread, &worker_of(thread)->guests);
     if (!guest)
         return NULL;
     struct cb *c = guest_in(guest);

@@ -162,7 +162,7 @@ static inline void cb_uncount(struct thread *thread, struct cb *c)
 /* Returns NULL if there is no memory. The caller sets what is not set here, or cb_construct has set it. */
 static inline __attribute__((always_inline)) struct cb *cb_new(struct thread *thread)
 {
-    struct fibre *fibre = driver_slab_get(thread, &worker_of(thread)->cbs);
+    struct fibre *fibre = platform_slab_get(thread, &worker_of(thread)->cbs);
     if (UNLIKELY(!fibre))
         return NULL;
     struct cb *c = cb_in(fibre);

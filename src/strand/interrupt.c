@@ -48,7 +48,7 @@ struct member *block_raise(struct block *block, bool shared)
 static bool has_passed(struct cb *me, struct block *block)
 {
     const struct deadline *deadline = CONTAINER(block, struct deadline, block);
-    if (block->kind != BLOCK_DEADLINE || deadline->when > driver_now(me->member.fibre->pool->sub))
+    if (block->kind != BLOCK_DEADLINE || deadline->when > platform_now(me->member.fibre->pool->sub))
         return false;
     block_raise(block, me->member.fibre->pool->sub->concurrent);
     return true;

@@ -141,7 +141,7 @@ bool block_foreign(struct thread *thread, struct block *block);
 /* A record, with a serial of its own; what lies behind the block is zero. NULL: no memory. */
 static inline union any_block *block_new(struct thread *thread)
 {
-    union any_block *any = driver_slab_get(thread, &worker_of(thread)->blocks);
+    union any_block *any = platform_slab_get(thread, &worker_of(thread)->blocks);
     if (UNLIKELY(!any))
         return NULL;
     arch_san_acquire(any);

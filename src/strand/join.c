@@ -93,7 +93,7 @@ __attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread
 static inline struct fibre *take_unstarted(struct thread *thread, struct cb *c)
 {
     struct fibre *fibre = c->member.fibre;
-    return !thread->driver && thread_take(thread, fibre) ? fibre : NULL;
+    return !thread->platform && thread_take(thread, fibre) ? fibre : NULL;
 }
 
 static NOINLINE void check_interrupted(struct thread *thread, struct cb *me, struct cb *c)
@@ -122,7 +122,7 @@ static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me
         struct thread *over = look_again(thread, me, c);
         if (over)
             return over;
-        driver_await(thread); /* its failure is what interrupts, and its end is about to be seen */
+        platform_await(thread); /* its failure is what interrupts, and its end is about to be seen */
     }
 }
 

@@ -74,7 +74,7 @@ static struct cb *last_to_end(struct thread *thread, struct scope *scope, struct
 static void await_child(struct thread **thread, struct cb *me, struct scope *scope, struct cb *child)
 {
     struct fibre *fibre = child->member.fibre, *next = NULL;
-    if (!(*thread)->driver && thread_take(*thread, fibre))
+    if (!(*thread)->platform && thread_take(*thread, fibre))
         next = fibre;
     else
         child = last_to_end(*thread, scope, child);
@@ -219,7 +219,7 @@ static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct s
     bool foreign = !in_flight && block_foreign(thread, &scope->block);
     cancel_rest(thread, me, scope, &remains);
     while ((thread = drain(thread, me, scope, &remains), !close_scope(thread, scope)))
-        driver_await(thread);
+        platform_await(thread);
     if (scope_is_service(scope))
         arch_san_acquire(&scope->ended); /* of children that others have consumed */
     me->blocked = BLOCKED_NOT;

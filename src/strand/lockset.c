@@ -18,7 +18,7 @@ static const char *const nouns[LOCK_TYPES] = {
 /* Memory of the slab of tickets; throws STRAND_SYSTEM if there is none. */
 static void *get(struct thread *thread, struct cb *me, const char *what)
 {
-    void *object = driver_slab_get(thread, &worker_of(thread)->tickets);
+    void *object = platform_slab_get(thread, &worker_of(thread)->tickets);
     if (!object)
         throw_no_memory(me, what);
     arch_san_acquire(object);

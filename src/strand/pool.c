@@ -67,7 +67,7 @@ static uint64_t await_finders(struct thread *thread, struct opened_pool *op, uin
     while (word & WORD_REFS) {
         if (atomic_load_explicit(&thread->hold.asked, memory_order_relaxed))
             pool_stand_still(thread); /* for that report */
-        driver_await(thread);
+        platform_await(thread);
         word = atomic_load_explicit(&op->word, memory_order_acquire); /* [HN1] */
     }
     return word;
@@ -129,7 +129,7 @@ void pool_unref(struct opened_pool *op)
 
 struct opened_pool *pool_handle_new(struct thread *thread, const char *name, void *site)
 {
-    struct opened_pool *op = driver_slab_get(thread, &worker_of(thread)->objects);
+    struct opened_pool *op = platform_slab_get(thread, &worker_of(thread)->objects);
     if (!op)
         return NULL;
     arch_san_acquire(op);

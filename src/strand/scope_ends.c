@@ -228,7 +228,7 @@ static bool follow(struct thread *thread, struct cb *child)
     uintptr_t ends = atomic_load_explicit(&child->ends, memory_order_acquire); /* [E5] */
     while (!(ends & (ENDS_OVER | ENDS_NOTIFY))) {
         if (ends & ENDS_LOCK) {
-            driver_await(thread);
+            platform_await(thread);
             ends = atomic_load_explicit(&child->ends, memory_order_acquire);                 /* [E5] */
         } else if (swap_ends(&child->ends, &ends, ends | ENDS_NOTIFY, thread->concurrent)) { /* [E5] */
             return true;

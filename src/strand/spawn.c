@@ -327,7 +327,7 @@ static int plan_extra(struct thread *thread, struct plan *plan, const strand_att
     void (*drop)(void *) = ATTR(attr, drop);
     if (!name && !drop && !size)
         return 0;
-    struct extra *extra = size > SIZE_MAX / 2 ? NULL : driver_malloc(thread, sizeof *extra + size);
+    struct extra *extra = size > SIZE_MAX / 2 ? NULL : platform_malloc(thread, sizeof *extra + size);
     if (!extra)
         return -ENOMEM;
     size_t length = name ? strnlen(name, sizeof extra->name - 1) : 0;

@@ -17,7 +17,7 @@ const char *strand_version(void)
 strand_time strand_now(void)
 {
     struct thread *thread = thread_self();
-    return (strand_time){thread ? driver_now(thread->sub) : driver_now_unknown()};
+    return (strand_time){thread ? platform_now(thread->sub) : platform_now_unknown()};
 }
 
 strand_time strand_in(int64_t ns)

@@ -9,7 +9,7 @@ COLD void unwinding_begins_(struct cb *me, struct unwinding *unwinding)
     struct unwindings *unwindings = &runtime_of(thread)->unwindings;
     unwinding->c = me;
     unwinding->told = NULL;
-    unwinding->since = driver_now(thread->sub);
+    unwinding->since = platform_now(thread->sub);
     spin_lock(&unwindings->lock, thread);
     list_push_back(&unwindings->all, &unwinding->link);
     spin_unlock(&unwindings->lock);

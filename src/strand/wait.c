@@ -66,7 +66,7 @@ void wait_sleep(strand_time when, const char *function)
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
     may_block(thread, me, function);
-    if (when.ns <= driver_now(thread->sub)) {
+    if (when.ns <= platform_now(thread->sub)) {
         thread_yield(thread);
         return;
     }

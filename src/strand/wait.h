@@ -88,7 +88,7 @@ static inline enum claim wait_claim_as(struct cb *trying, struct wait_node *node
             break;
         if (trying > waiter)
             return CLAIM_GIVE_WAY; /* [W5] */
-        driver_await(thread_self());
+        platform_await(thread_self());
         state = atomic_load_explicit(&waiter->wait.state, memory_order_acquire); /* [W1] */
     }
     return CLAIM_OVER;
@@ -108,7 +108,7 @@ static inline bool wait_try(struct thread *thread, struct cb *me)
     while (wait_tag(state) == WAIT_ARMED)
         if (swap_word(&me->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_TRYING,
                       thread->concurrent)) { /* [W1] */
-            driver_point(thread);
+            platform_point(thread);
             return true;
         }
     return false;

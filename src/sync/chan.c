@@ -141,7 +141,7 @@ static void chan_end(struct thread *thread, struct owned *owned)
     uint64_t word = atomic_load_explicit(&chan->word, memory_order_relaxed);
     do {
         while (word & WORD_REFS) { /* a posting thread is about to see that the channel is closed */
-            driver_await(thread);
+            platform_await(thread);
             word = atomic_load_explicit(&chan->word, memory_order_relaxed);
         }
     } while (!atomic_compare_exchange_strong_explicit(&chan->word, &word, word_freed(word), memory_order_acq_rel,
@@ -174,10 +174,10 @@ static int make(struct thread *thread, size_t size, size_t capacity, const stran
     size_t room;
     if (__builtin_mul_overflow(size, capacity, &room) || room > PTRDIFF_MAX)
         return -EOVERFLOW;
-    char *ring = room ? driver_malloc(thread, room) : NULL;
+    char *ring = room ? platform_malloc(thread, room) : NULL;
     if (room && !ring)
         return -ENOMEM;
-    struct chan *chan = driver_slab_get(thread, &worker_of(thread)->objects);
+    struct chan *chan = platform_slab_get(thread, &worker_of(thread)->objects);
     if (!chan) {
         free(ring);
         return -ENOMEM;

@@ -30,7 +30,7 @@
 #define SYNC_CHAN_H
 
 #include "../../include/strand/chan.h"
-#include "../sched/driver.h"
+#include "../sched/platform.h"
 #include "../strand/core.h"
 
 #include <string.h>

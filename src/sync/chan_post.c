@@ -125,7 +125,7 @@ static bool accept(struct chan *chan)
 static struct posted *make_posted(struct thread *thread, size_t value_size, const void *value)
 {
     size_t size = sizeof(struct posted) + value_size;
-    struct posted *posted = thread ? driver_malloc(thread, size) : malloc(size);
+    struct posted *posted = thread ? platform_malloc(thread, size) : malloc(size);
     if (!posted)
         return NULL;
     memset(posted, 0, sizeof *posted);

@@ -49,7 +49,7 @@ static enum answer match(struct thread *thread, struct transfer *t, struct link 
         if (UNLIKELY(claim == CLAIM_GIVE_WAY)) {
             wait_tried(thread, t->me, WAIT_ARMED);
             trying = NULL;
-            driver_await(thread);
+            platform_await(thread);
             continue;
         }
         next = next->next;
@@ -141,7 +141,7 @@ static inline void finish(struct thread *thread, struct transfer *t, bool send)
     struct wait_node *partner = t->partner;
     if (!partner)
         return;
-    driver_point(thread); /* the channel may end here */
+    platform_point(thread); /* the channel may end here */
     if (send)
         value_move(t->size, partner->value, t->value);
     else if (!t->from_ring)
@@ -256,7 +256,7 @@ static COLD struct kept keep(struct thread *thread, struct cb *me, struct chan *
 {
     size_t size = chan->size;
     chan_unlock(thread, chan);
-    struct kept kept = {driver_malloc(thread, size), size, cb_wipes(me)};
+    struct kept kept = {platform_malloc(thread, size), size, cb_wipes(me)};
     if (!kept.value)
         throw_no_memory(me, "a value on the stack of a shared fibre");
     if (send)

@@ -34,7 +34,7 @@ static inline void transfer_give(struct thread *thread, struct chan *chan, struc
 {
     size_t size = chan->size;
     chan_unlock(thread, chan);
-    driver_point(thread); /* the channel may end here */
+    platform_point(thread); /* the channel may end here */
     value_move(size, partner->value, value);
     partner->result = 0;
     thread_ready(thread, &partner->waiter->member);
@@ -44,7 +44,7 @@ static inline void transfer_take(struct thread *thread, struct chan *chan, struc
 {
     size_t size = chan->size;
     chan_unlock(thread, chan);
-    driver_point(thread); /* as in transfer_give */
+    platform_point(thread); /* as in transfer_give */
     value_move(size, value, partner->value);
     partner->result = 0;
     thread_ready(thread, &partner->waiter->member);

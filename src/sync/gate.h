@@ -36,7 +36,7 @@
 #ifndef SYNC_GATE_H
 #define SYNC_GATE_H
 
-#include "../sched/driver.h"
+#include "../sched/platform.h"
 #include "../strand/core.h"
 #include "../strand/escape.h"
 #include "../strand/scope.h"
@@ -109,7 +109,7 @@ static inline uint64_t gate_lock(struct thread *thread, struct gate *gate)
     uint64_t word = atomic_load_explicit(&gate->word, memory_order_relaxed);
     while (thread->concurrent) {
         if (word & GATE_LOCK) {
-            driver_await(thread);
+            platform_await(thread);
             word = atomic_load_explicit(&gate->word, memory_order_relaxed);
         } else if (atomic_compare_exchange_weak_explicit(&gate->word, &word, word | GATE_LOCK, memory_order_acquire,
                                                          memory_order_relaxed)) { /* [G4] */

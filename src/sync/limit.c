@@ -152,7 +152,7 @@ static int collect(struct thread *thread, struct cb *me, struct taken *held, con
 {
     held->count = 0;
     size_t room = count_bindings(me), count = 0;
-    struct prio **many = room > HELD_FEW ? driver_malloc(thread, room * sizeof *many) : NULL;
+    struct prio **many = room > HELD_FEW ? platform_malloc(thread, room * sizeof *many) : NULL;
     if (room > HELD_FEW && !many)
         return -ENOMEM;
     struct prio **limits = many ? many : held->few;

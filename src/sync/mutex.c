@@ -46,7 +46,7 @@ static bool take_soon(struct thread *thread, struct cb *me, struct mutex *mutex)
         if (gate_value(word) && !runs(gate_value(word)))
             return false;
         for (int pause = 0; pause < PAUSES; pause++)
-            driver_relax(thread);
+            platform_relax(thread);
     }
     return false;
 }

@@ -228,8 +228,9 @@ static struct member *arrive(struct post *post)
 static struct box *make_box(struct thread *thread, size_t message_size, size_t slots)
 {
     size_t stride = (sizeof(struct slot) + message_size + 15) & ~(size_t)15, size = sizeof(struct box) + slots * stride;
-    struct box *box =
-        driver_refuses(thread) ? NULL : aligned_alloc(CACHE_LINE, (size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+    struct box *box = platform_refuses(thread)
+                          ? NULL
+                          : aligned_alloc(CACHE_LINE, (size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
     if (!box)
         return NULL;
     memset(box, 0, sizeof *box);
@@ -281,7 +282,7 @@ static void await_senders(struct thread *thread, struct port *port)
     uint64_t word = atomic_load_explicit(&port->word, memory_order_acquire); /* [PT5] */
     do {
         while (word & PORT_REFS) {
-            driver_await(thread);
+            platform_await(thread);
             word = atomic_load_explicit(&port->word, memory_order_acquire); /* [PT5] */
         }
     } while (!atomic_compare_exchange_strong_explicit(&port->word, &word, word_freed(word), memory_order_acq_rel,
@@ -354,7 +355,7 @@ static int make(struct thread *thread, size_t message_size, size_t slots, const 
     struct box *box = make_box(thread, message_size, slots);
     if (!box)
         return -ENOMEM;
-    struct port *port = driver_slab_get(thread, &worker_of(thread)->objects);
+    struct port *port = platform_slab_get(thread, &worker_of(thread)->objects);
     if (!port) {
         free(box);
         return -ENOMEM;

@@ -119,7 +119,7 @@ void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *opt
 
 OWN_INLINE struct ticket *ticket_get(struct thread *thread)
 {
-    struct ticket *ticket = driver_slab_get(thread, &worker_of(thread)->tickets);
+    struct ticket *ticket = platform_slab_get(thread, &worker_of(thread)->tickets);
     if (ticket)
         arch_san_acquire(ticket);
     return ticket;

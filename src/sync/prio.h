@@ -28,7 +28,7 @@
 
 #include "../../include/strand/limit.h"
 #include "../base/tree.h"
-#include "../sched/driver.h"
+#include "../sched/platform.h"
 #include "../strand/core.h"
 
 struct prio {

@@ -109,7 +109,7 @@ static bool lock_to_prune(struct thread *thread, struct prio *sem, struct rated 
         room = sem->waiting;
         prio_unlock(thread, sem);
         free(*rated);
-        if (!(*rated = driver_calloc(thread, room, sizeof **rated)))
+        if (!(*rated = platform_calloc(thread, room, sizeof **rated)))
             return false;
     }
 }

@@ -73,8 +73,8 @@ struct kept {
 static inline struct offers *offers_get(struct thread *thread, uint32_t count)
 {
     if (UNLIKELY(count > OFFERS_USUAL))
-        return driver_malloc(thread, sizeof(struct offers) + count * sizeof(struct wait_node));
-    struct offers *offers = driver_slab_get(thread, &sync_thread_of(thread)->offers);
+        return platform_malloc(thread, sizeof(struct offers) + count * sizeof(struct wait_node));
+    struct offers *offers = platform_slab_get(thread, &sync_thread_of(thread)->offers);
     if (LIKELY(offers != NULL))
         arch_san_acquire(offers);
     return offers;
@@ -121,7 +121,7 @@ static inline enum answer attempt(struct thread *thread, struct select *s, uint3
 static inline int attempt_at_random(struct thread *thread, struct select *s, uint32_t *live)
 {
     uint8_t order[OFFERS_USUAL] = {0, 1, 2, 3, 4, 5, 6, 7};
-    uint64_t chance = driver_chance(thread, UINT32_MAX);
+    uint64_t chance = platform_chance(thread, UINT32_MAX);
     for (uint32_t left = s->count; left; left--) {
         uint64_t digit = chance * left;
         uint32_t at = (uint32_t)(digit >> 32), i = order[at];
@@ -141,7 +141,7 @@ static int attempt_shuffled(struct thread *thread, struct select *s, uint32_t *o
     for (uint32_t i = 0; i < s->count; i++)
         order[i] = i;
     for (uint32_t left = s->count; left; left--) {
-        uint32_t at = driver_chance(thread, left), i = order[at];
+        uint32_t at = platform_chance(thread, left), i = order[at];
         order[at] = order[left - 1];
         enum answer answer = attempt(thread, s, i);
         if (answer == SOURCE_DONE)
@@ -154,7 +154,7 @@ static int attempt_shuffled(struct thread *thread, struct select *s, uint32_t *o
 static NOINLINE int attempt_many(struct thread *thread, struct select *s, uint32_t *live)
 {
     uint32_t few[SHUFFLED_MOST],
-        *order = s->count <= SHUFFLED_MOST ? few : driver_malloc(thread, s->count * sizeof *order);
+        *order = s->count <= SHUFFLED_MOST ? few : platform_malloc(thread, s->count * sizeof *order);
     if (!order)
         throw_no_memory(s->me, "a select");
     int result = attempt_shuffled(thread, s, order, live);
@@ -188,7 +188,7 @@ static inline int attempt_ready(struct thread *thread, struct select *s, uint32_
     while (ready) {
         uint32_t rest = ready, skip = 0;
         if (UNLIKELY(ready & (ready - 1)) && !(s->flags & STRAND_SELECT_ORDERED))
-            skip = driver_chance(thread, (uint32_t)__builtin_popcount(ready));
+            skip = platform_chance(thread, (uint32_t)__builtin_popcount(ready));
         while (skip--)
             rest &= rest - 1;
         uint32_t i = (uint32_t)__builtin_ctz(rest);
@@ -233,7 +233,7 @@ static COLD void keep_values(struct thread *thread, struct select *s)
         size += rounded(size_to_keep(thread, s, i));
     if (size == head)
         return;
-    s->kept = driver_malloc(thread, size);
+    s->kept = platform_malloc(thread, size);
     s->kept_size = size;
     if (!s->kept)
         throw_no_memory(s->me, "the values of a select on the stack of a shared fibre");
@@ -292,7 +292,7 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
     if (answer == SOURCE_NOT) {
         s->outside |= c->source->outside;
         int64_t when = c->source->when                               ? c->source->when(c)
-                       : thread->sub->outside && c->source->probe_ns ? driver_now(thread->sub) + c->source->probe_ns
+                       : thread->sub->outside && c->source->probe_ns ? platform_now(thread->sub) + c->source->probe_ns
                                                                      : INT64_MAX;
         if (when < s->when) {
             s->when = when;

@@ -22,7 +22,7 @@ struct link *select_place_(struct thread *thread, struct link *queue, const stru
     for (struct link *at = queue->prev; at != queue && own < PLACES_MOST; at = at->prev, own++)
         if (CONTAINER(at, struct wait_node, link)->waiter != node->waiter)
             break;
-    for (uint32_t back = driver_chance(thread, own + 1); back; back--)
+    for (uint32_t back = platform_chance(thread, own + 1); back; back--)
         place = place->prev;
     return place;
 }
@@ -76,7 +76,7 @@ strand_case strand_on_end(strand other)
 
 static enum answer time_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
-    if (c->detail > driver_now(thread->sub))
+    if (c->detail > platform_now(thread->sub))
         return SOURCE_NOT;
     return source_settle(thread, me, c, node);
 }
@@ -120,7 +120,7 @@ static void must_be_ticker(const strand_ticker *ticker, const char *function)
 /* A tick has come: the next one is the first that has not passed. */
 static void take_tick(struct thread *thread, strand_ticker *ticker)
 {
-    int64_t late = driver_now(thread->sub) - ticker->next_ns;
+    int64_t late = platform_now(thread->sub) - ticker->next_ns;
     uint64_t missed = late > 0 ? (uint64_t)(late / ticker->period_ns) : 0;
     ticker->missed = missed;
     ticker->next_ns += (int64_t)(missed + 1) * ticker->period_ns;
@@ -133,7 +133,7 @@ static strand_ticker *ticker_in(const strand_case *c)
 
 static enum answer tick_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
-    if (ticker_in(c)->next_ns > driver_now(thread->sub))
+    if (ticker_in(c)->next_ns > platform_now(thread->sub))
         return SOURCE_NOT;
     enum answer answer = source_settle(thread, me, c, node);
     if (answer == SOURCE_DONE)

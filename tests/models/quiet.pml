@@ -206,7 +206,7 @@ work:
     :: atomic { t == PINNED && mail -> mail--; hand = 1 } carry(t); goto work
     :: atomic { t == 2 && left -> left--; hand = 1 } carry(t); goto work
 #ifdef DRIVEN
-    :: left && t == 2 -> /* its driver leaves, and comes back some time: pool_settle, pool_unsettle */
+    :: left && t == 2 -> /* the thread that drives it leaves, and comes back some time: pool_settle, pool_unsettle */
 progress_left:
         d_step { busy[1]--; seeker[1] = 3; parked[1] = 1; moved[1] = 1 }
         d_step { unpark(1); seeker[1] = 0; get_busy(2) }

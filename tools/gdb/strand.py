@@ -148,7 +148,7 @@ class Run:
             self.pools[pool] = Pool(pool)
             pool = word(pool + offset("pool", "older"))
         self.threads = [thread for pool in self.pools.values() for thread in pool.threads]
-        self.played = word(address + offset("runtime", "sub.driver")) != 0
+        self.played = word(address + offset("runtime", "sub.platform")) != 0
 
     def runner(self, fibre):
         """Its address, or None."""

@@ -1,24 +1,24 @@
 /*
- * The interface of a second driver, which plays the machine in seeded runs. Functions: driver.h.
+ * The interface of the second platform, which simulates the machine in seeded runs. Functions: platform.h.
  */
-#ifndef SCHED_DRIVER_TYPE_H
-#define SCHED_DRIVER_TYPE_H
+#ifndef SCHED_PLATFORM_TYPE_H
+#define SCHED_PLATFORM_TYPE_H
 
 #include "../arch/arch.h"
 #include "../base/atomic.h"
 
-struct driver_fds;
+struct platform_fds;
 struct subprocess;
 struct thread;
 
 /* A plain thread, the system's or a played one. */
-struct driver_thread {
+struct platform_thread {
     arch_thread os;
     void *played;
 };
 
-/* What a second driver does instead of the machine. Everything is called on the thread that it concerns. */
-struct driver {
+/* What the second platform does instead of the machine. Everything is called on the thread that it concerns. */
+struct platform {
     int64_t (*now)(struct subprocess *sub);
     /* The strand yields: any played thread may go on first. */
     void (*point)(struct thread *thread);
@@ -49,7 +49,7 @@ struct driver {
     int (*plain_threads)(struct subprocess *sub); /* how many have not ended */
 
     void (*meet)(struct subprocess *sub, int fd); /* a descriptor of the system's is used for the first time */
-    const struct driver_fds *fds;                 /* NULL: all descriptors are the system's */
+    const struct platform_fds *fds;               /* NULL: all descriptors are the system's */
 };
 
 #endif
