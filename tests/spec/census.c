@@ -129,18 +129,21 @@ static void check_lines(void)
 
 TEST_REAL(a_census_tells_how_much_stack_the_strands_of_a_place_have_used)
 {
-    strand_options options = test_options();
-    options.census = true;
-    options.stack_size = 64 * 1024;
-    catch_standard_error(run, &options);
-    check_lines();
-}
-
-TEST_REAL(a_census_of_a_run_with_a_seed_tells_the_same)
-{
-    strand_options options = {.size = sizeof options, .has_seed = true, .seed = 3, .census = true, .threads = 2};
-    for (int i = 0; i < 2; i++) { /* the second on the stacks of the first */
-        catch_standard_error(run, &options);
+    strand_options asked = test_options(), told = test_options(), seeded = {.size = sizeof seeded};
+    asked.census = true;
+    seeded.census = seeded.has_seed = true;
+    seeded.seed = 3;
+    seeded.threads = 2;
+    struct way {
+        const strand_options *options;
+        const char *environment;
+    } ways[] = {{&asked, NULL}, {&told, "1"}, {&seeded, NULL}, {&seeded, NULL} /* on the stacks of the third */};
+    asked.stack_size = told.stack_size = 64 * 1024;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        unsetenv("STRAND_CENSUS");
+        if (ways[i].environment)
+            setenv("STRAND_CENSUS", ways[i].environment, 1);
+        catch_standard_error(run, ways[i].options);
         check_lines();
     }
 }
@@ -171,15 +174,6 @@ TEST_REAL(a_census_counts_the_strands_of_all_pools_also_of_those_that_were_close
     CHECK(counted("digs_once").used > DEEP && counted("waits_deep").suspended > DEEP);
     CHECK_EQ(counted("stays_shallow").strands, 2 * STRANDS);
     CHECK_CONTAINS(text, "  root, spawned in root_on_pools+0x");
-}
-
-TEST_REAL(the_environment_asks_for_a_census)
-{
-    strand_options options = test_options();
-    options.stack_size = 64 * 1024;
-    setenv("STRAND_CENSUS", "1", 1);
-    catch_standard_error(run, &options);
-    check_lines();
 }
 
 TEST_REAL(without_a_wish_there_is_no_census)
