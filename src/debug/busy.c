@@ -4,7 +4,7 @@
  */
 #include "../../include/strand/debug.h"
 
-#include "still.h"
+#include "stopped_run.h"
 
 #include "../sched/posts.h"
 #include "../sched/timers.h"
@@ -45,7 +45,7 @@ struct found {
 
 struct busy {
     struct view view;
-    struct out out;
+    struct output out;
     struct found found;
 };
 
@@ -158,10 +158,10 @@ static void add(struct cb *c, uint64_t id, void *arg)
 static void say_few(struct busy *busy, const struct few *few)
 {
     for (size_t i = 0; i < few->count && i < FEW; i++)
-        out_say(&busy->out, 8, "strand '%s' #%llu %s\n", few->first[i].name, (unsigned long long)few->first[i].id,
-                few->first[i].what);
+        output_say(&busy->out, 8, "strand '%s' #%llu %s\n", few->first[i].name, (unsigned long long)few->first[i].id,
+                   few->first[i].what);
     if (few->count > FEW)
-        out_say(&busy->out, 8, "and %zu more\n", few->count - FEW);
+        output_say(&busy->out, 8, "and %zu more\n", few->count - FEW);
 }
 
 /* ---- threads --------------------------------------------------------------------------------------------- */
@@ -187,12 +187,12 @@ static void say_runner(struct busy *busy, struct thread *thread)
     double ms = (double)(busy->found.now - plain_load(&thread->busy_since, memory_order_relaxed)) / 1e6;
     if (!c)
         return;
-    out_say(&busy->out, 4, "thread %d (%u) runs strand '%s' #%llu%s; it has been busy for %.1f ms\n", thread->index,
-            thread->os_id, cb_name(c), (unsigned long long)id,
-            thread == busy->view.thread ? ", which asked for this report"
-            : held                      ? ""
-                                        : ", which has not switched for 100 ms",
-            ms);
+    output_say(&busy->out, 4, "thread %d (%u) runs strand '%s' #%llu%s; it has been busy for %.1f ms\n", thread->index,
+               thread->os_id, cb_name(c), (unsigned long long)id,
+               thread == busy->view.thread ? ", which asked for this report"
+               : held                      ? ""
+                                           : ", which has not switched for 100 ms",
+               ms);
     unref_cb(busy->view.thread, c);
     busy->found.any = true;
 }
@@ -226,8 +226,8 @@ static void say_timers(struct busy *busy)
     if (!pending)
         return;
     busy->found.timers.count = pending;
-    out_say(&busy->out, 4, "%u timer%s pending%s\n", pending, pending == 1 ? " is" : "s are",
-            pending > 1 ? ", the next first" : "");
+    output_say(&busy->out, 4, "%u timer%s pending%s\n", pending, pending == 1 ? " is" : "s are",
+               pending > 1 ? ", the next first" : "");
     say_few(busy, &busy->found.timers);
     busy->found.any = true;
 }
@@ -239,7 +239,7 @@ static void say_runnable(struct busy *busy)
     size_t count = busy->found.runnable.count;
     if (!count)
         return;
-    out_say(&busy->out, 4, "%zu strand%s can run\n", count, count == 1 ? "" : "s");
+    output_say(&busy->out, 4, "%zu strand%s can run\n", count, count == 1 ? "" : "s");
     say_few(busy, &busy->found.runnable);
     busy->found.any = true;
 }
@@ -265,7 +265,7 @@ static void say_outside(struct busy *busy)
     if (!count)
         return;
     write_kinds(busy->found.of_kind, kinds, sizeof kinds);
-    out_say(&busy->out, 4, "%zu %s for the outside: %s\n", count, count == 1 ? "waits" : "wait", kinds);
+    output_say(&busy->out, 4, "%zu %s for the outside: %s\n", count, count == 1 ? "waits" : "wait", kinds);
     say_few(busy, &busy->found.outside);
     busy->found.any = true;
 }
@@ -275,35 +275,36 @@ static void say_closing(struct busy *busy)
     if (atomic_load_explicit(&busy->found.pool->state, memory_order_acquire) != POOL_CLOSING) /* [PB1] */
         return;
     const struct cancel_reason *reason = busy->found.op->cancel_reason;
-    out_say(&busy->out, 4, "it is closing, and waits for the ends of its strands: %llu%s%s%s%s\n",
-            (unsigned long long)pool_live(busy->found.pool), reason ? "; closed by '" : "", reason ? reason->who : "",
-            reason && reason->why[0] ? "': "
-            : reason                 ? "'"
-                                     : "",
-            reason ? reason->why : "");
+    output_say(&busy->out, 4, "it is closing, and waits for the ends of its strands: %llu%s%s%s%s\n",
+               (unsigned long long)pool_live(busy->found.pool), reason ? "; closed by '" : "",
+               reason ? reason->who : "",
+               reason && reason->why[0] ? "': "
+               : reason                 ? "'"
+                                        : "",
+               reason ? reason->why : "");
     busy->found.any = true;
 }
 
 static void inspect_one(struct busy *busy, struct pool *pool, const struct opened_pool *op)
 {
     busy->found = (struct found){.pool = pool, .op = op, .now = platform_now(pool->sub)};
-    out_say(&busy->out, 0, "pool '%s': %d thread%s (%s)\n", op->name, pool_threads(pool),
-            pool_threads(pool) == 1 ? "" : "s", pool_scheduler_name(pool));
+    output_say(&busy->out, 0, "pool '%s': %d thread%s (%s)\n", op->name, pool_threads(pool),
+               pool_threads(pool) == 1 ? "" : "s", pool_scheduler_name(pool));
     each_strand(runtime_of(busy->view.thread), add, busy);
     say_threads(busy);
     say_runnable(busy);
     if (posts_any(&pool->posts)) {
-        out_say(&busy->out, 4, "something has come from outside, and was not taken in yet\n");
+        output_say(&busy->out, 4, "something has come from outside, and was not taken in yet\n");
         busy->found.any = true;
     }
     say_timers(busy);
     say_outside(busy);
     say_closing(busy);
     if (!busy->found.any)
-        out_say(&busy->out, 4, "nothing: it is idle\n");
+        output_say(&busy->out, 4, "nothing: it is idle\n");
     if (busy->found.waiting)
-        out_say(&busy->out, 4, "%zu %s for strands, or for actions of strands: that does not keep it busy\n",
-                busy->found.waiting, busy->found.waiting == 1 ? "waits" : "wait");
+        output_say(&busy->out, 4, "%zu %s for strands, or for actions of strands: that does not keep it busy\n",
+                   busy->found.waiting, busy->found.waiting == 1 ? "waits" : "wait");
 }
 
 /* ---- the report --------------------------------------------------------------------------------------------- */
@@ -332,7 +333,7 @@ static int open_busy(struct thread *thread, int fd, struct busy **out)
     if (error)
         return error;
     struct busy *busy = memory;
-    error = out_open(&busy->out, fd);
+    error = output_open(&busy->out, fd);
     if (error) {
         arch_unmap(memory, size_of_busy());
         return error;
@@ -347,9 +348,9 @@ static int open_busy(struct thread *thread, int fd, struct busy **out)
 static int close_busy(struct busy *busy)
 {
     int error = busy->out.error;
-    out_flush(&busy->out);
+    output_flush(&busy->out);
     error = error ? error : busy->out.error;
-    out_close(&busy->out);
+    output_close(&busy->out);
     arch_unmap(busy, size_of_busy());
     return error;
 }
@@ -358,7 +359,7 @@ static void inspect_handle(struct busy *busy, const struct opened_pool *op)
 {
     struct pool *pool = pool_behind(op);
     if (pool == &pool->sub->closed)
-        out_say(&busy->out, 0, "pool '%s': closed\n", op->name);
+        output_say(&busy->out, 0, "pool '%s': closed\n", op->name);
     else
         inspect_one(busy, pool, op);
 }
@@ -369,20 +370,20 @@ static void inspect_handle(struct busy *busy, const struct opened_pool *op)
 static int print(struct thread *thread, struct opened_pool *only, int fd)
 {
     struct busy *busy;
-    int error = still_begin(thread);
+    int error = stopped_run_begin(thread);
     bool began = !error;
     if (began)
         error = open_busy(thread, fd, &busy);
     if (!error) {
-        bool still = still_hold(&busy->view, false);
+        bool still = stopped_run_hold(&busy->view, false);
         if (still && only)
             inspect_handle(busy, only);
         else if (still)
             inspect_all(busy, thread->sub);
-        still_let_go(thread);
+        stopped_run_let_go(thread);
     }
     if (began)
-        still_end(thread);
+        stopped_run_end(thread);
     if (only)
         pool_unref(only);
     if (!began)
@@ -403,7 +404,7 @@ int strand_busy_print(strand_pool handle, int fd)
     if (!thread && handle.bits[1])
         MISUSE("strand_busy_print", "", "a plain thread can ask for all pools only: pass {0}");
     if (!thread)
-        return still_each_run(print_one, &fd);
+        return stopped_run_each_run(print_one, &fd);
     if (!handle.bits[1])
         return print(thread, NULL, fd);
     return print(thread, pool_find(thread, handle, "strand_busy_print"), fd);

@@ -3,7 +3,7 @@
  * fixed size, which threads fill without a lock: a place takes an entry by compare-and-swap, and numbers only grow.
  */
 
-#include "watch.h"
+#include "debug_layer.h"
 
 #include <stdio.h>
 

@@ -5,10 +5,10 @@
  */
 #include "../../include/strand/debug.h"
 
-#include "group.h"
+#include "debug_layer.h"
 #include "pools.h"
-#include "still.h"
-#include "watch.h"
+#include "stopped_run.h"
+#include "trace_groups.h"
 
 #include "../strand/each_strand.h"
 #include "../strand/exception.h"
@@ -22,7 +22,7 @@ enum { SINGLE_MOST = 100 };
 
 struct dump {
     struct view view;
-    struct out out;
+    struct output out;
     struct runtime *runtime;
     bool signals;
     size_t count, over; /* grouped: as in the roll */
@@ -75,7 +75,7 @@ static void add_to_group(struct cb *c, uint64_t id, void *arg)
         return;
     dump->count++;
     dump->over += (atomic_load_explicit(&c->ends, memory_order_relaxed) & ENDS_OVER) != 0;
-    groups_add(dump->groups, &dump->view, c, id);
+    trace_groups_add(dump->groups, &dump->view, c, id);
     unref_cb(dump->view.thread, c);
 }
 
@@ -83,7 +83,7 @@ static void add_to_group(struct cb *c, uint64_t id, void *arg)
 
 static void give_memory(struct dump *dump)
 {
-    out_close(&dump->out);
+    output_close(&dump->out);
     if (dump->memory)
         arch_unmap(dump->memory, dump->memory_size);
     roll_close(&dump->roll);
@@ -92,8 +92,8 @@ static void give_memory(struct dump *dump)
 static int take_memory(struct dump *dump, bool grouped)
 {
     size_t scratch = (scratch_size() + 63) & ~(size_t)63;
-    dump->memory_size = scratch + (grouped ? groups_size() : 0);
-    int error = out_open(&dump->out, dump->out.fd);
+    dump->memory_size = scratch + (grouped ? trace_groups_size() : 0);
+    int error = output_open(&dump->out, dump->out.fd);
     if (!error)
         error = arch_map(dump->memory_size, &dump->memory);
     if (!error && !grouped)
@@ -123,9 +123,9 @@ static void say_all(struct dump *dump)
     size_t count = dump->count + roll->count + roll->left_out, over = dump->over + roll->over;
     pools_say(&dump->out, &runtime->sub, count - over, over);
     if (roll->left_out)
-        out_say(&dump->out, 0, "%zu of them are left out: there was no room for them\n", roll->left_out);
+        output_say(&dump->out, 0, "%zu of them are left out: there was no room for them\n", roll->left_out);
     if (dump->groups)
-        groups_say(dump->groups, &dump->view);
+        trace_groups_say(dump->groups, &dump->view);
     else
         walk(dump);
 }
@@ -133,9 +133,9 @@ static void say_all(struct dump *dump)
 static void view(struct dump *dump, bool lines)
 {
     inspect_lines_open(&dump->view, lines);
-    if (still_hold(&dump->view, dump->signals))
+    if (stopped_run_hold(&dump->view, dump->signals))
         say_all(dump);
-    still_let_go(dump->view.thread);
+    stopped_run_let_go(dump->view.thread);
     inspect_lines_close(&dump->view);
 }
 
@@ -154,22 +154,22 @@ static int dump_with(struct thread *thread, int fd, const strand_dump_options *o
 {
     struct runtime *runtime = runtime_of(thread);
     struct dump dump = {.view.thread = thread, .out.fd = fd, .runtime = runtime, .signals = !options->no_signals};
-    int error = still_begin(thread);
+    int error = stopped_run_begin(thread);
     if (error)
         return error;
     error = take_memory(&dump, is_grouped(runtime, options));
     if (!error) {
         if (logs)
-            out_log(&dump.out, runtime);
+            output_log(&dump.out, runtime);
         if (*title)
-            out_say(&dump.out, 0, "%s\n", title);
+            output_say(&dump.out, 0, "%s\n", title);
         view(&dump, logs);
     }
-    still_end(thread);
+    stopped_run_end(thread);
     if (error)
         return list_plainly(thread, fd, logs, "a dump");
     error = dump.out.error;
-    out_flush(&dump.out);
+    output_flush(&dump.out);
     if (!error)
         error = dump.out.error;
     give_memory(&dump);
@@ -216,5 +216,5 @@ int strand_dump(int fd, const strand_dump_options *asked)
     if ((unsigned)options.grouping > STRAND_DUMP_GROUPED)
         MISUSE("strand_dump", "", "strand_dump_options.grouping is %d", (int)options.grouping);
     return thread ? dump_with(thread, fd, &options, "", false)
-                  : still_each_run(dump_one, &(struct asked){fd, &options});
+                  : stopped_run_each_run(dump_one, &(struct asked){fd, &options});
 }

@@ -3,7 +3,7 @@
  */
 #include "graph.h"
 
-#include "cells.h"
+#include "actors.h"
 
 #include "../base/sort.h"
 #include "../strand/handle.h"
@@ -38,7 +38,7 @@ int graph_open(struct graph **out, struct thread *thread, int fd)
     graph->view = (struct view){
         .thread = thread, .scratch = (struct scratch *)(void *)((char *)memory + own), .out = &graph->out};
     scratch_init(graph->view.scratch);
-    error = out_open(&graph->out, fd);
+    error = output_open(&graph->out, fd);
     if (!error)
         error = roll_open(&graph->roll, runtime_of(thread), EACH);
     if (error)
@@ -60,7 +60,7 @@ void graph_close(struct graph *graph)
     size_t own = (sizeof(struct graph) + 63) & ~(size_t)63;
     give_holders(graph);
     roll_close(&graph->roll);
-    out_close(&graph->out);
+    output_close(&graph->out);
     arch_unmap(graph, own + scratch_size());
 }
 
@@ -216,8 +216,8 @@ static void go_on(const struct graph *graph, struct node *node, struct cb *c, ui
     case BLOCKED_ACTOR_END:
     case BLOCKED_MAILBOX:
         if (settled) {
-            node->on = (uintptr_t)cells_waited_for(c);
-            go_to_one(graph, node, cells_strand(c));
+            node->on = (uintptr_t)actors_waited_for(c);
+            go_to_one(graph, node, actors_strand(c));
         }
         break;
     default:
@@ -239,7 +239,7 @@ static void fill(struct graph *graph, uint32_t i)
 {
     struct node *node = &graph->nodes[i];
     struct cb *c = graph_cb(graph, i);
-    node->ring = NOBODY;
+    node->cycle = NOBODY;
     if (!keep(graph, i))
         return; /* it is gone: some thread could not be held */
     if (c->blocked == BLOCKED_ACTOR && !is_over(c)) {
@@ -370,33 +370,33 @@ uint32_t graph_target(const struct graph *graph, uint32_t from, uint32_t at)
 /* ---- cycles ------------------------------------------------------------------------------------------------- */
 
 /* Among cycles of the same length the first one stays in front. */
-static void keep_ring(struct graph *graph, struct ring ring)
+static void keep_cycle(struct graph *graph, struct cycle cycle)
 {
-    size_t at = graph->rings_kept;
-    graph->ring_count++;
-    if (at == RINGS_MOST && graph->rings[at - 1].length <= ring.length)
+    size_t at = graph->cycles_kept;
+    graph->cycle_count++;
+    if (at == CYCLES_MOST && graph->cycles[at - 1].length <= cycle.length)
         return;
-    if (at == RINGS_MOST)
+    if (at == CYCLES_MOST)
         at--;
     else
-        graph->rings_kept++;
-    for (; at > 0 && graph->rings[at - 1].length > ring.length; at--)
-        graph->rings[at] = graph->rings[at - 1];
-    graph->rings[at] = ring;
+        graph->cycles_kept++;
+    for (; at > 0 && graph->cycles[at - 1].length > cycle.length; at--)
+        graph->cycles[at] = graph->cycles[at - 1];
+    graph->cycles[at] = cycle;
 }
 
 /* The last strand on the path has an edge back to one on the path. */
-static void close_ring(struct graph *graph, uint32_t back_to, uint32_t depth)
+static void close_cycle(struct graph *graph, uint32_t back_to, uint32_t depth)
 {
     uint32_t first = graph->nodes[back_to].depth;
     if (graph->path[depth].taken > first)
         return; /* one of them is in a cycle already */
     for (uint32_t at = first; at <= depth; at++) {
-        graph->nodes[graph->path[at].node].ring = at < depth ? graph->path[at + 1].node : back_to;
+        graph->nodes[graph->path[at].node].cycle = at < depth ? graph->path[at + 1].node : back_to;
         graph->path[at].taken = at + 1;
     }
-    graph->ring_strands += depth - first + 1;
-    keep_ring(graph, (struct ring){back_to, depth - first + 1});
+    graph->cycle_strands += depth - first + 1;
+    keep_cycle(graph, (struct cycle){back_to, depth - first + 1});
 }
 
 /* The next target of a node that needs all of its targets. */
@@ -433,7 +433,7 @@ static void search_from(struct graph *graph, uint32_t number)
         } else if (graph->nodes[target].seen == NOT_SEEN) {
             push(graph, target, ++depth);
         } else if (graph->nodes[target].seen == ON_PATH) {
-            close_ring(graph, target, depth);
+            close_cycle(graph, target, depth);
         }
     }
 }
@@ -462,7 +462,7 @@ static void find_rings(struct graph *graph)
 bool graph_make(struct graph *graph)
 {
     bool locks = false;
-    if (!still_hold(&graph->view, true))
+    if (!stopped_run_hold(&graph->view, true))
         return false;
     roll_call(&graph->roll, runtime_of(graph->view.thread));
     divide_memory(graph);

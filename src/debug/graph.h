@@ -1,12 +1,12 @@
 /*
  * The wait-for graph: for each blocked strand, the strands that would all have to act before it can go on; and cycles
- * of strands that wait for each other. Built while the run is held (still.h); reads only.
+ * of strands that wait for each other. Built while the run is held (stopped_run.h); reads only.
  *
  * STATE     a node for each strand, beside its entry in the roll. It has the reason of its strand's wait, and the
  *           location of its targets: none that are known; one; children of a scope; holders of a read-write lock; the
  *           strands of a pool. Edges are not stored one by one: the targets lie beside each other in the roll, or in
  *           the list of holders, which is sorted by locks. So the graph's size depends only on the number of strands.
- * RINGS     are cycles, found by a depth-first search without recursion: the path from a strand to itself is a cycle. A
+ * CYCLES    are found by a depth-first search without recursion: the path from a strand to itself is a cycle. A
  *           strand is in at most one of the kept cycles; if several go through the same strands, one is
  *           kept. The search follows only waits that need ALL targets to act: a wait for any of several (a select, the
  *           first child to end) is in a cycle only if there is a single target.
@@ -17,10 +17,10 @@
 #ifndef DEBUG_GRAPH_H
 #define DEBUG_GRAPH_H
 
-#include "still.h"
+#include "stopped_run.h"
 
 #define NOBODY UINT32_MAX
-enum { RINGS_MOST = 64 };
+enum { CYCLES_MOST = 64 };
 
 enum toward { TOWARD_NOBODY, TOWARD_ONE, TOWARD_CHILDREN, TOWARD_HOLDERS, TOWARD_POOL };
 
@@ -29,7 +29,7 @@ struct node {
     uint32_t first, count; /* its targets: TOWARD_ONE: the node; children: in the roll; holders: in the list */
     uint32_t step;         /* of the search: how many targets it has visited */
     uint32_t depth;        /* its position on the search path */
-    uint32_t ring;         /* the next in its cycle; NOBODY: it is in none */
+    uint32_t cycle;        /* the next in its cycle; NOBODY: it is in none */
     uint8_t blocked;       /* enum blocked; BLOCKED_NOT: it can run, or has ended */
     uint8_t toward;
     uint8_t seen;
@@ -44,13 +44,13 @@ struct holder {
     bool writes;
 };
 
-struct ring {
+struct cycle {
     uint32_t first, length;
 };
 
 struct graph {
     struct view view;
-    struct out out;
+    struct output out;
     struct roll roll;
     struct node *nodes;
     /* In the same memory. */
@@ -62,11 +62,11 @@ struct graph {
     size_t holder_count, holder_room;
     bool holders_unknown; /* no memory for the list, or some thread could not be held */
 
-    size_t blocked;      /* strands */
-    size_t idle;         /* strands that wait for an actor to run: they have no target, and are not counted */
-    size_t ring_strands; /* blocked strands in cycles */
-    size_t ring_count, rings_kept;
-    struct ring rings[RINGS_MOST]; /* the shortest cycles, shortest first */
+    size_t blocked;       /* strands */
+    size_t idle;          /* strands that wait for an actor to run: they have no target, and are not counted */
+    size_t cycle_strands; /* blocked strands in cycles */
+    size_t cycle_count, cycles_kept;
+    struct cycle cycles[CYCLES_MOST]; /* the shortest cycles, shortest first */
 };
 
 /* Allocate a graph in memory of its own, with an `out` to the descriptor, which is closed if fd is negative. Returns 0
@@ -85,19 +85,19 @@ static inline struct cb *graph_cb(const struct graph *graph, uint32_t node)
     return graph->roll.entries[node].c;
 }
 
-/* ---- actors.c: strands that would have to act --------------------------------------------------------------- */
+/* ---- blockers.c: strands that would have to act --------------------------------------------------------------- */
 
 enum { STRAND_NAME = 64 };
 
 /* "strand 'reader' #4". */
-const char *actors_name(const struct graph *graph, uint32_t node, char text[STRAND_NAME]);
+const char *blockers_name(const struct graph *graph, uint32_t node, char text[STRAND_NAME]);
 /* Describe the wait of a strand in a cycle: "waits for mutex at 0x55d0, which strand 'b' #4 has locked". */
-const char *actors_step(const struct graph *graph, uint32_t node, uint32_t target, char *text, size_t size);
+const char *blockers_step(const struct graph *graph, uint32_t node, uint32_t target, char *text, size_t size);
 /* Likewise, briefly: "'a' #3 for the mutex of 'b' #4". */
-const char *actors_brief(const struct graph *graph, uint32_t node, uint32_t target, char *text, size_t size);
+const char *blockers_brief(const struct graph *graph, uint32_t node, uint32_t target, char *text, size_t size);
 /* Likewise, for a strand without a target. */
-const char *actors_brief_wait(const struct graph *graph, uint32_t node, char *text, size_t size);
+const char *blockers_brief_wait(const struct graph *graph, uint32_t node, char *text, size_t size);
 /* Print a line for each strand that would have to act. */
-void actors_say(const struct graph *graph, uint32_t node, size_t indent);
+void blockers_say(const struct graph *graph, uint32_t node, size_t indent);
 
 #endif

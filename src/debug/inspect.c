@@ -10,7 +10,7 @@
  */
 #include "inspect.h"
 
-#include "cells.h"
+#include "actors.h"
 #include "pools.h"
 
 #include "../strand/exception.h"
@@ -168,10 +168,10 @@ static void say_place(const struct view *view, struct cb *c, const struct frame_
         snprintf(thread, sizeof thread, "; ran on thread %d", home->index);
     size_t used = inspect_used(view, c, span);
     if (used)
-        out_say(view->out, indent, "%s%sstack: %zu of %zu bytes used%s%s\n", pool, fibre, used,
-                c->member.fibre->stack_size, saved, thread);
+        output_say(view->out, indent, "%s%sstack: %zu of %zu bytes used%s%s\n", pool, fibre, used,
+                   c->member.fibre->stack_size, saved, thread);
     else
-        out_say(view->out, indent, "%s%sstack: %zu bytes%s\n", pool, fibre, c->member.fibre->stack_size, thread);
+        output_say(view->out, indent, "%s%sstack: %zu bytes%s\n", pool, fibre, c->member.fibre->stack_size, thread);
 }
 
 /* ---- frames ------------------------------------------------------------------------------------------------- */
@@ -248,7 +248,7 @@ _Static_assert(NAMES == 1 << (64 - 54), "all of the cache is in use");
 void inspect_say_frames(const struct view *view, void *const *ips, size_t count, size_t indent)
 {
     for (size_t i = 0; i < count; i++)
-        out_say(view->out, indent, "at %s\n", inspect_name(view, ips[i]));
+        output_say(view->out, indent, "at %s\n", inspect_name(view, ips[i]));
 }
 
 /* ---- threads that could not be held ---------------------------------------------------------------------- */
@@ -314,7 +314,7 @@ static void write_plainly(char *text, size_t size, unsigned why, uint64_t on, in
     if (why == BLOCKED_SLEEP)
         snprintf(text, size, "%s for %.1f ms more", words, (double)((int64_t)on - now) / 1e6);
     else if (why == BLOCKED_SCOPE || why == BLOCKED_OFFLOAD || why == BLOCKED_CREW || why == BLOCKED_SIGNAL ||
-             why == BLOCKED_QUIET || why == BLOCKED_STOPPING || why == BLOCKED_ACTOR || cells_are_waited_for(why))
+             why == BLOCKED_QUIET || why == BLOCKED_STOPPING || why == BLOCKED_ACTOR || actors_are_waited_for(why))
         snprintf(text, size, "%s", words);
     else if (why == BLOCKED_POOL)
         snprintf(text, size, "%s '%s'", words, pool_name_waited_for(on, (char[POOL_NAME_ROOM]){0}));
@@ -339,8 +339,8 @@ const char *inspect_words(const struct view *view, struct cb *c, unsigned why, u
     else if (why == BLOCKED_PERMIT && inspect_is_settled(view, c))
         snprintf(text, size, "%s '%s' #%llu at %p", words, ((struct prio *)object)->name,
                  (unsigned long long)((struct prio *)object)->serial, object);
-    else if (cells_are_waited_for(why) && inspect_is_settled(view, c))
-        cells_words(c, text, size);
+    else if (actors_are_waited_for(why) && inspect_is_settled(view, c))
+        actors_words(c, text, size);
     else
         write_plainly(text, size, why, on, platform_now(view->thread->sub));
     return text;
@@ -351,11 +351,11 @@ static double since_ms(const struct cb *c, int64_t now)
     return (double)(now - c->since) / 1e6;
 }
 
-static void say_plain_wait(struct out *out, struct cb *c, unsigned why, int64_t now, size_t indent)
+static void say_plain_wait(struct output *out, struct cb *c, unsigned why, int64_t now, size_t indent)
 {
     char words[WORDS_MOST];
     write_plainly(words, sizeof words, why, c->blocked_on, now);
-    out_say(out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, now));
+    output_say(out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, now));
 }
 
 static void say_wait(const struct view *view, struct cb *c, size_t indent)
@@ -363,15 +363,15 @@ static void say_wait(const struct view *view, struct cb *c, size_t indent)
     char words[WORDS_MOST];
     unsigned why = c->blocked;
     inspect_words(view, c, why, c->blocked_on, words, sizeof words);
-    out_say(view->out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, platform_now(view->thread->sub)));
+    output_say(view->out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, platform_now(view->thread->sub)));
     if (why != BLOCKED_MUTEX || !inspect_is_settled(view, c))
         return;
     struct mutex *mutex = (struct mutex *)(uintptr_t)c->blocked_on;
     uint64_t owner = gate_value(atomic_load_explicit(&mutex->gate.word, memory_order_acquire)); /* [G4] */
     if (owner)
-        out_say(view->out, indent + 4, "%s\n",
-                lockset_made((struct cb *)(uintptr_t)owner, LOCK_MUTEX,
-                             inspect_name(view, plain_load(&mutex->site, memory_order_relaxed)), MADE_ROOM));
+        output_say(view->out, indent + 4, "%s\n",
+                   lockset_made((struct cb *)(uintptr_t)owner, LOCK_MUTEX,
+                                inspect_name(view, plain_load(&mutex->site, memory_order_relaxed)), MADE_ROOM));
 }
 
 bool inspect_own(const struct view *view, struct cb *c, struct own *own)
@@ -405,18 +405,18 @@ strand_case inspect_case(const struct view *view, struct cb *c, size_t index)
 
 /* ---- everything --------------------------------------------------------------------------------------------- */
 
-static void say_head(struct out *out, struct cb *c, uint64_t id, bool over, size_t indent)
+static void say_head(struct output *out, struct cb *c, uint64_t id, bool over, size_t indent)
 {
     struct scope *anchor = plain_load(&c->anchor, memory_order_relaxed);
     uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
-    out_say(out, indent, "strand '%s' #%llu%s%s\n", cb_name(c), (unsigned long long)id,
-            word & WORD_CANCELLED ? ", cancelled" : "", over ? ", ended, not joined" : "");
+    output_say(out, indent, "strand '%s' #%llu%s%s\n", cb_name(c), (unsigned long long)id,
+               word & WORD_CANCELLED ? ", cancelled" : "", over ? ", ended, not joined" : "");
     struct cancel_reason *reason = atomic_load_explicit(&c->cancel_reason, memory_order_acquire); /* [PB1] */
     if (reason)
-        out_say(out, indent + 4, "cancelled by '%s' #%llu%s%s\n", reason->who, (unsigned long long)reason->who_id,
-                reason->why[0] ? ": " : "", reason->why);
+        output_say(out, indent + 4, "cancelled by '%s' #%llu%s%s\n", reason->who, (unsigned long long)reason->who_id,
+                   reason->why[0] ? ": " : "", reason->why);
     if (anchor)
-        out_say(out, indent + 4, "in the scope of " BLOCK_PLACE "\n", BLOCK_PLACE_OF(&anchor->block));
+        output_say(out, indent + 4, "in the scope of " BLOCK_PLACE "\n", BLOCK_PLACE_OF(&anchor->block));
 }
 
 static void say_doing(const struct view *view, struct cb *c, enum doing doing, const struct frame_span *span,
@@ -426,15 +426,15 @@ static void say_doing(const struct view *view, struct cb *c, enum doing doing, c
     bool traced = runner && (runner == view->thread || runner->platform || is_held(view, span));
     bool waits = span->asked && sighting_of(view, c)->waits;
     if (doing == DOING_RUNNING)
-        out_say(view->out, indent, "running on thread %d (%u)%s\n", runner->index, runner->os_id,
-                traced        ? ""
-                : waits       ? ", waits in the system"
-                : span->asked ? ", asked by a signal"
-                              : ", could not be held");
+        output_say(view->out, indent, "running on thread %d (%u)%s\n", runner->index, runner->os_id,
+                   traced        ? ""
+                   : waits       ? ", waits in the system"
+                   : span->asked ? ", asked by a signal"
+                                 : ", could not be held");
     else if (doing == DOING_NOT_STARTED)
-        out_say(view->out, indent, "runnable: has not started\n");
+        output_say(view->out, indent, "runnable: has not started\n");
     else if (doing == DOING_RUNNABLE)
-        out_say(view->out, indent, "runnable\n");
+        output_say(view->out, indent, "runnable\n");
     else
         say_wait(view, c, indent);
 }
@@ -452,21 +452,21 @@ void inspect_say(const struct view *view, struct cb *c, uint64_t id, size_t inde
         return;
     say_place(view, c, &span, indent + 4);
     if (!view->loose)
-        cells_say(view->out, c, indent + 4);
+        actors_say(view->out, c, indent + 4);
     say_doing(view, c, doing, &span, indent + 4);
     inspect_say_frames(view, ips, inspect_frames(view, c, &span, ips, FRAMES_MOST), indent + 6);
 }
 
-void inspect_say_blocked(struct out *out, struct thread *thread, struct cb *c, size_t indent)
+void inspect_say_blocked(struct output *out, struct thread *thread, struct cb *c, size_t indent)
 {
     unsigned blocked = c->blocked;
     if (blocked == BLOCKED_NOT)
-        out_say(out, indent, "runnable\n");
+        output_say(out, indent, "runnable\n");
     else
         say_plain_wait(out, c, blocked, platform_now(thread->sub), indent);
 }
 
-void inspect_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint64_t id)
+void inspect_say_plainly(struct output *out, struct thread *thread, struct cb *c, uint64_t id)
 {
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */
     unsigned blocked = c->blocked;
@@ -474,9 +474,9 @@ void inspect_say_plainly(struct out *out, struct thread *thread, struct cb *c, u
     if (over)
         return;
     if (!c->started)
-        out_say(out, 4, "runnable: has not started\n");
+        output_say(out, 4, "runnable: has not started\n");
     else if (blocked == BLOCKED_NOT)
-        out_say(out, 4, "runnable, or running\n");
+        output_say(out, 4, "runnable, or running\n");
     else
         say_plain_wait(out, c, blocked, platform_now(thread->sub), 4);
 }

@@ -5,7 +5,7 @@
 #ifndef DEBUG_INSPECT_H
 #define DEBUG_INSPECT_H
 
-#include "out.h"
+#include "output.h"
 
 #include "../../include/strand/select.h"
 #include "../strand/print.h"
@@ -41,7 +41,7 @@ struct view {
     bool loose;            /* some of the threads could not be held */
     int64_t answers_until;
     struct scratch *scratch;
-    struct out *out;
+    struct output *out;
     struct arch_names *names; /* NULL: without source lines */
 };
 
@@ -87,7 +87,7 @@ size_t inspect_frames(const struct view *view, struct cb *c, const struct frame_
 /* Print everything about the strand. */
 void inspect_say(const struct view *view, struct cb *c, uint64_t id, size_t indent);
 /* Likewise, without its location and frames; reads only the control block. */
-void inspect_say_plainly(struct out *out, struct thread *thread, struct cb *c, uint64_t id);
+void inspect_say_plainly(struct output *out, struct thread *thread, struct cb *c, uint64_t id);
 /* Name a code address, as place_words does. Valid until the next call. */
 const char *inspect_name(const struct view *view, void *ip);
 void inspect_say_frames(const struct view *view, void *const *ips, size_t count, size_t indent);
@@ -115,6 +115,6 @@ strand_case inspect_case(const struct view *view, struct cb *c, size_t index);
 
 /* Print what it waits for, as far as its control block says; "runnable": nothing. Any strand that does not end
  * meanwhile. */
-void inspect_say_blocked(struct out *out, struct thread *thread, struct cb *c, size_t indent);
+void inspect_say_blocked(struct output *out, struct thread *thread, struct cb *c, size_t indent);
 
 #endif

@@ -55,17 +55,18 @@ static struct pool *newest(struct subprocess *sub)
     return is_there(pool) ? pool : next(pool);
 }
 
-static void say_pool(struct out *out, struct pool *pool)
+static void say_pool(struct output *out, struct pool *pool)
 {
     char name[POOL_NAME_ROOM];
     bool closing = atomic_load_explicit(&pool->state, memory_order_relaxed) == POOL_CLOSING;
     unsigned long long strands = pool_live(pool);
     int threads = pool_threads(pool);
-    out_say(out, 4, "pool '%s'%s: %llu strand%s, %d thread%s (%s)\n", pool_name(pool, name), closing ? ", closing" : "",
-            strands, strands == 1 ? "" : "s", threads, threads == 1 ? "" : "s", pool_scheduler_name(pool));
+    output_say(out, 4, "pool '%s'%s: %llu strand%s, %d thread%s (%s)\n", pool_name(pool, name),
+               closing ? ", closing" : "", strands, strands == 1 ? "" : "s", threads, threads == 1 ? "" : "s",
+               pool_scheduler_name(pool));
 }
 
-void pools_say(struct out *out, struct subprocess *sub, size_t strands, size_t over)
+void pools_say(struct output *out, struct subprocess *sub, size_t strands, size_t over)
 {
     int threads = 0, pools = 0;
     char scheduler[48] = "";
@@ -75,7 +76,8 @@ void pools_say(struct out *out, struct subprocess *sub, size_t strands, size_t o
     }
     if (pools == 1)
         snprintf(scheduler, sizeof scheduler, " (%s)", pool_scheduler_name(&sub->pool));
-    out_say(out, 0, "strands: %zu, besides %zu ended, not joined; threads: %d%s\n", strands, over, threads, scheduler);
+    output_say(out, 0, "strands: %zu, besides %zu ended, not joined; threads: %d%s\n", strands, over, threads,
+               scheduler);
     for (struct pool *pool = pools > 1 ? newest(sub) : NULL; pool; pool = next(pool))
         say_pool(out, pool);
 }

@@ -5,7 +5,7 @@
 #ifndef DEBUG_POOLS_H
 #define DEBUG_POOLS_H
 
-#include "out.h"
+#include "output.h"
 
 #include "../strand/core.h"
 
@@ -22,6 +22,6 @@ const char *pool_name(const struct pool *pool, char name[POOL_NAME_ROOM]);
 const char *pool_name_waited_for(uint64_t blocked_on, char name[POOL_NAME_ROOM]);
 /* Print the number of strands and of threads, and, if other pools were opened, a line for each pool that has not
  * ended. */
-void pools_say(struct out *out, struct subprocess *sub, size_t strands, size_t over);
+void pools_say(struct output *out, struct subprocess *sub, size_t strands, size_t over);
 
 #endif

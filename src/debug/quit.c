@@ -3,7 +3,7 @@
  * run compute, or sleep, or wait for each other. That thread belongs to no pool: it runs no strands and is never held,
  * but it holds the others, and has a thread's record for memory that it may have to free for a strand.
  */
-#include "watch.h"
+#include "debug_layer.h"
 
 #include "../strand/exception.h"
 #include "../strand/worker.h"

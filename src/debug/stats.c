@@ -3,7 +3,7 @@
  */
 #include "../../include/strand/debug.h"
 
-#include "watch.h"
+#include "debug_layer.h"
 #include "watchdog.h"
 
 #include "../strand/core.h"

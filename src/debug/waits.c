@@ -3,8 +3,8 @@
  */
 #include "../../include/strand/debug.h"
 
+#include "debug_layer.h"
 #include "graph.h"
-#include "watch.h"
 
 #include "../strand/exception.h"
 #include "../strand/print.h"
@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { SINGLE_MOST = 100, RING_LINES = 32, ALIKE_MOST = 1024, HEADS = 2048, TAIL = 24 };
+enum { SINGLE_MOST = 100, CYCLE_LINES = 32, ALIKE_MOST = 1024, HEADS = 2048, TAIL = 24 };
 
 /* Strands that were spawned at the same place and wait alike: for the same object, or for strands spawned at the same
  * place. */
@@ -26,7 +26,7 @@ struct alike {
     size_t count;
     int64_t since_least, since_most;
     uint8_t blocked;
-    bool names_differ, actors_differ;
+    bool names_differ, blockers_differ;
 };
 
 struct alikes {
@@ -56,10 +56,11 @@ static void say_strand(const struct graph *graph, uint32_t number)
     const struct node *node = &graph->nodes[number];
     struct cb *c = graph_cb(graph, number);
     char name[STRAND_NAME], words[WORDS_MOST], where[PLACE_WORDS + 16];
-    out_say(graph->view.out, 0, "%s %s, since %.1f ms%s\n", actors_name(graph, number, name),
-            inspect_words(&graph->view, c, node->blocked, node->on, words, sizeof words),
-            (double)(platform_now(graph->view.thread->sub) - c->since) / 1e6, spawned(graph, c, where, sizeof where));
-    actors_say(graph, number, 4);
+    output_say(graph->view.out, 0, "%s %s, since %.1f ms%s\n", blockers_name(graph, number, name),
+               inspect_words(&graph->view, c, node->blocked, node->on, words, sizeof words),
+               (double)(platform_now(graph->view.thread->sub) - c->since) / 1e6,
+               spawned(graph, c, where, sizeof where));
+    blockers_say(graph, number, 4);
 }
 
 static void say_each(const struct graph *graph)
@@ -139,7 +140,7 @@ static void add(const struct graph *graph, struct alikes *alikes, uint32_t numbe
     const struct cb *c = graph_cb(graph, number);
     uint64_t id = graph->roll.entries[number].id;
     alike->names_differ |= !have_one_name(graph, alike->node, number);
-    alike->actors_differ |= graph->nodes[alike->node].on != graph->nodes[number].on;
+    alike->blockers_differ |= graph->nodes[alike->node].on != graph->nodes[number].on;
     alike->last = id > alike->last ? id : alike->last;
     alike->since_least = c->since < alike->since_least ? c->since : alike->since_least;
     alike->since_most = c->since > alike->since_most ? c->since : alike->since_most;
@@ -152,14 +153,14 @@ static void say_alike(const struct graph *graph, const struct alike *alike)
     const struct node *node = &graph->nodes[alike->node];
     int64_t now = platform_now(graph->view.thread->sub);
     char name[STRAND_NAME], words[WORDS_MOST], where[PLACE_WORDS + 16];
-    actors_name(graph, alike->node, name);
+    blockers_name(graph, alike->node, name);
     inspect_words(&graph->view, c, node->blocked, node->on, words, sizeof words);
-    out_say(graph->view.out, 0, "%zu strands, %s%s to #%llu\n", alike->count, name,
-            alike->names_differ ? " and others" : "", (unsigned long long)alike->last);
-    out_say(graph->view.out, 4, "%s%s, since %.1f to %.1f ms%s\n", alike->actors_differ ? "each as the first: " : "",
-            words, (double)(now - alike->since_most) / 1e6, (double)(now - alike->since_least) / 1e6,
-            spawned(graph, c, where, sizeof where));
-    actors_say(graph, alike->node, 8);
+    output_say(graph->view.out, 0, "%zu strands, %s%s to #%llu\n", alike->count, name,
+               alike->names_differ ? " and others" : "", (unsigned long long)alike->last);
+    output_say(graph->view.out, 4, "%s%s, since %.1f to %.1f ms%s\n",
+               alike->blockers_differ ? "each as the first: " : "", words, (double)(now - alike->since_most) / 1e6,
+               (double)(now - alike->since_least) / 1e6, spawned(graph, c, where, sizeof where));
+    blockers_say(graph, alike->node, 8);
 }
 
 /* Largest groups first. */
@@ -179,7 +180,7 @@ static void say_alikes(const struct graph *graph, struct alikes *alikes)
         largest->count = 0;
     }
     if (alikes->others)
-        out_say(graph->view.out, 0, "%zu strands more, for which there is no room\n", alikes->others);
+        output_say(graph->view.out, 0, "%zu strands more, for which there is no room\n", alikes->others);
 }
 
 static void say_grouped(const struct graph *graph, struct alikes *alikes)
@@ -190,32 +191,33 @@ static void say_grouped(const struct graph *graph, struct alikes *alikes)
     say_alikes(graph, alikes);
 }
 
-/* ---- rings ----------------------------------------------------------------------------------------------- */
+/* ---- cycles ----------------------------------------------------------------------------------------------- */
 
-static void say_ring(const struct graph *graph, const struct ring *ring)
+static void say_cycle(const struct graph *graph, const struct cycle *cycle)
 {
     char name[STRAND_NAME], step[2 * WORDS_MOST];
-    uint32_t at = ring->first;
-    struct out *out = graph->view.out;
-    out_say(out, 0, ring->length == 1 ? "%u strand waits for itself:\n" : "%u strands wait for each other:\n",
-            ring->length);
-    for (uint32_t i = 0; i < ring->length && i < RING_LINES; i++) {
-        uint32_t next = graph->nodes[at].ring;
-        out_say(out, 4, "%s %s\n", actors_name(graph, at, name), actors_step(graph, at, next, step, sizeof step));
+    uint32_t at = cycle->first;
+    struct output *out = graph->view.out;
+    output_say(out, 0, cycle->length == 1 ? "%u strand waits for itself:\n" : "%u strands wait for each other:\n",
+               cycle->length);
+    for (uint32_t i = 0; i < cycle->length && i < CYCLE_LINES; i++) {
+        uint32_t next = graph->nodes[at].cycle;
+        output_say(out, 4, "%s %s\n", blockers_name(graph, at, name),
+                   blockers_step(graph, at, next, step, sizeof step));
         at = next;
     }
-    if (ring->length > RING_LINES)
-        out_say(out, 4, "and so on, %u more, back to %s\n", ring->length - RING_LINES,
-                actors_name(graph, ring->first, name));
+    if (cycle->length > CYCLE_LINES)
+        output_say(out, 4, "and so on, %u more, back to %s\n", cycle->length - CYCLE_LINES,
+                   blockers_name(graph, cycle->first, name));
 }
 
-static void say_rings(const struct graph *graph)
+static void say_cycles(const struct graph *graph)
 {
-    for (size_t i = 0; i < graph->rings_kept; i++)
-        say_ring(graph, &graph->rings[i]);
-    if (graph->ring_count > graph->rings_kept)
-        out_say(graph->view.out, 0, "and %zu cycles more, none of them shorter\n",
-                graph->ring_count - graph->rings_kept);
+    for (size_t i = 0; i < graph->cycles_kept; i++)
+        say_cycle(graph, &graph->cycles[i]);
+    if (graph->cycle_count > graph->cycles_kept)
+        output_say(graph->view.out, 0, "and %zu cycles more, none of them shorter\n",
+                   graph->cycle_count - graph->cycles_kept);
 }
 
 /* ---- in one line ----------------------------------------------------------------------------------------- */
@@ -244,17 +246,17 @@ static bool append(struct line *line, const char *item)
 
 static void begin_line(struct line *line, const struct graph *graph)
 {
-    char who[64], rings[48] = "";
-    size_t blocked = graph->blocked, all = live(graph), in_rings = graph->ring_strands;
+    char who[64], cycles[48] = "";
+    size_t blocked = graph->blocked, all = live(graph), in_cycles = graph->cycle_strands;
     if (blocked < all || !all)
         snprintf(who, sizeof who, "%zu of %zu strands", blocked, all);
     else
         snprintf(who, sizeof who, all == 1 ? "the only strand" : "all %zu strands", all);
-    if (in_rings && in_rings == blocked)
-        snprintf(rings, sizeof rings, " for each other");
-    else if (in_rings)
-        snprintf(rings, sizeof rings, ", %zu of them for each other", in_rings);
-    int length = snprintf(line->text, line->size, "%s %s%s", who, blocked == 1 ? "waits" : "wait", rings);
+    if (in_cycles && in_cycles == blocked)
+        snprintf(cycles, sizeof cycles, " for each other");
+    else if (in_cycles)
+        snprintf(cycles, sizeof cycles, ", %zu of them for each other", in_cycles);
+    int length = snprintf(line->text, line->size, "%s %s%s", who, blocked == 1 ? "waits" : "wait", cycles);
     line->used = (size_t)length < line->size ? (size_t)length : line->size - 1;
 }
 
@@ -267,15 +269,15 @@ static void end_line(struct line *line, size_t count)
 static void summarize_ring(struct line *line, const struct graph *graph)
 {
     char item[2 * WORDS_MOST];
-    const struct ring *ring = &graph->rings[0];
-    uint32_t at = ring->first;
+    const struct cycle *cycle = &graph->cycles[0];
+    uint32_t at = cycle->first;
     bool room = true;
-    for (uint32_t i = 0; i < ring->length && room; i++) {
-        uint32_t next = graph->nodes[at].ring;
-        room = append(line, actors_brief(graph, at, next, item, sizeof item));
+    for (uint32_t i = 0; i < cycle->length && room; i++) {
+        uint32_t next = graph->nodes[at].cycle;
+        room = append(line, blockers_brief(graph, at, next, item, sizeof item));
         at = next;
     }
-    end_line(line, graph->ring_strands);
+    end_line(line, graph->cycle_strands);
 }
 
 static void summarize_waits(struct line *line, const struct graph *graph)
@@ -284,7 +286,7 @@ static void summarize_waits(struct line *line, const struct graph *graph)
     bool room = true;
     for (uint32_t i = 0; i < graph->roll.count && room; i++)
         if (is_blocked(graph, i))
-            room = append(line, actors_brief_wait(graph, i, item, sizeof item));
+            room = append(line, blockers_brief_wait(graph, i, item, sizeof item));
     end_line(line, graph->blocked);
 }
 
@@ -292,7 +294,7 @@ static void summarize(const struct graph *graph, char *text, size_t size)
 {
     struct line line = {.text = text, .size = size};
     begin_line(&line, graph);
-    if (graph->rings_kept)
+    if (graph->cycles_kept)
         summarize_ring(&line, graph);
     else
         summarize_waits(&line, graph);
@@ -302,19 +304,19 @@ static void summarize(const struct graph *graph, char *text, size_t size)
 
 static void say_all(const struct graph *graph, struct alikes *alikes)
 {
-    struct out *out = graph->view.out;
-    out_say(out, 0, "%zu of %zu strands are blocked", graph->blocked, live(graph));
-    if (graph->ring_count)
-        out_say(out, 0, ", %zu of them in %zu cycle%s", graph->ring_strands, graph->ring_count,
-                graph->ring_count == 1 ? "" : "s");
-    out_say(out, 0, "\n");
+    struct output *out = graph->view.out;
+    output_say(out, 0, "%zu of %zu strands are blocked", graph->blocked, live(graph));
+    if (graph->cycle_count)
+        output_say(out, 0, ", %zu of them in %zu cycle%s", graph->cycle_strands, graph->cycle_count,
+                   graph->cycle_count == 1 ? "" : "s");
+    output_say(out, 0, "\n");
     if (graph->roll.left_out)
-        out_say(out, 0, "%zu are left out: there was no room for them\n", graph->roll.left_out);
+        output_say(out, 0, "%zu are left out: there was no room for them\n", graph->roll.left_out);
     if (graph->blocked > SINGLE_MOST)
         say_grouped(graph, alikes);
     else
         say_each(graph);
-    say_rings(graph);
+    say_cycles(graph);
 }
 
 /* The graph, with the lines in its `out`, or the summary in text. Returns 0 or a negated errno code, and then there is
@@ -323,7 +325,7 @@ static int make(struct thread *thread, int fd, bool logs, char *text, size_t siz
 {
     struct graph *graph;
     void *memory = NULL;
-    int error = still_begin(thread);
+    int error = stopped_run_begin(thread);
     if (error)
         return error;
     error = graph_open(&graph, thread, fd);
@@ -331,19 +333,19 @@ static int make(struct thread *thread, int fd, bool logs, char *text, size_t siz
         graph_close(graph);
     if (!error) {
         if (logs)
-            out_log(&graph->out, runtime_of(thread));
+            output_log(&graph->out, runtime_of(thread));
         inspect_lines_open(&graph->view, logs);
         bool still = graph_make(graph);
         if (still && text)
             summarize(graph, text, size);
         else if (still)
             say_all(graph, memory);
-        still_let_go(thread);
+        stopped_run_let_go(thread);
         inspect_lines_close(&graph->view);
         arch_unmap(memory, sizeof(struct alikes));
         *out = graph;
     }
-    still_end(thread);
+    stopped_run_end(thread);
     return error;
 }
 
@@ -353,7 +355,7 @@ static int print(struct thread *thread, int fd, bool logs)
     int error = make(thread, fd, logs, NULL, 0, &graph);
     if (!error) {
         error = graph->out.error;
-        out_flush(&graph->out);
+        output_flush(&graph->out);
         if (!error)
             error = graph->out.error;
         graph_close(graph);
@@ -375,9 +377,9 @@ bool graph_summary(struct thread *thread, char *text, size_t size)
         snprintf(text, size, "%s", error == -ENOMEM ? "no memory for the graph of waits" : "a dump is under way");
         return false;
     }
-    bool rings = graph->rings_kept > 0;
+    bool cycles = graph->cycles_kept > 0;
     graph_close(graph);
-    return rings;
+    return cycles;
 }
 
 static int print_one(struct thread *thread, void *arg)
@@ -388,7 +390,7 @@ static int print_one(struct thread *thread, void *arg)
 int strand_waits_print(int fd)
 {
     struct thread *thread = thread_self();
-    return thread ? print(thread, fd, false) : still_each_run(print_one, &fd);
+    return thread ? print(thread, fd, false) : stopped_run_each_run(print_one, &fd);
 }
 
 const struct reports debug_reports = {dump_from, dump_report, graph_report, graph_summary};

@@ -2,7 +2,7 @@
  * The watchdog's life: its sleep, its checks, its limit of reports. The protocol block is in watchdog.h.
  */
 #include "watchdog.h"
-#include "watch.h"
+#include "debug_layer.h"
 
 #include "../strand/worker.h"
 
@@ -59,26 +59,26 @@ bool watchdog_may_report(struct watchdog *w)
     return w->credit > 0;
 }
 
-void watchdog_report(struct watchdog *w, struct late *late)
+void watchdog_report(struct watchdog *w, struct watch_report *report)
 {
     const strand_options *options = &w->runtime->options;
     struct view view = {.thread = &w->worker.thread, .scratch = w->scratch, .out = &w->out};
-    w->credit -= !late->said.over;
-    late->said.size = sizeof late->said;
-    late->said.left_out = w->left_out;
+    w->credit -= !report->said.over;
+    report->said.size = sizeof report->said;
+    report->said.left_out = w->left_out;
     w->left_out = 0;
     w->out.used = 0;
     w->out.error = 0;
-    late_say(late, &view);
+    watch_report_say(report, &view);
     if (!options->on_late && !options->on_log) {
-        out_flush(&w->out);
+        output_flush(&w->out);
         return;
     }
     w->out.text[w->out.used - 1] = '\0'; /* the end of the last line */
     if (options->on_late)
-        options->on_late(&late->said, options->hook_arg);
+        options->on_late(&report->said, options->hook_arg);
     else
-        options->on_log(late->said.text, options->hook_arg);
+        options->on_log(report->said.text, options->hook_arg);
 }
 
 int64_t watchdog_next(int64_t due, int64_t ns)
@@ -106,7 +106,7 @@ static void pass(struct watchdog *w, int64_t wanted)
     int64_t clock = platform_now(&w->runtime->sub), delayed = arch_thread_delayed_ns();
     int64_t late = clock - wanted, most = w->period > LATE_NS ? w->period : LATE_NS;
     if (late > most && delayed - w->delayed < late / 2)
-        cleanups_put_off(w, clock - w->clock);
+        watch_unwinding_put_off(w, clock - w->clock);
     else
         w->time += clock - w->clock;
     w->clock = clock;
@@ -128,7 +128,7 @@ static void sleep_while_all_rest(struct watchdog *w)
     struct subprocess *sub = &w->runtime->sub;
     atomic_store_explicit(&sub->drowsy, true, memory_order_seq_cst); /* [WD1] */
     if (watchdog_each_pool(w, rests)) {
-        int64_t until = cleanups_due(w), least = w->clock + w->period;
+        int64_t until = watch_unwinding_due(w), least = w->clock + w->period;
         sleep_until(w, until > least ? until : least);
     }
     atomic_store_explicit(&sub->drowsy, false, memory_order_relaxed);
@@ -143,8 +143,8 @@ static void *watch(void *arg)
 {
     struct watchdog *w = arg;
     while (!stops(w)) {
-        stays_check(w);
-        cleanups_check(w);
+        watch_threads_check(w);
+        watch_unwinding_check(w);
         pass(w, w->clock);
         atomic_store_explicit(&w->wake, 0, memory_order_seq_cst); /* [WD3] */
         if (stops(w))
@@ -154,8 +154,8 @@ static void *watch(void *arg)
         else
             sleep_until(w, w->clock + w->period);
     }
-    stays_end(w);
-    cleanups_end(w);
+    watch_threads_end(w);
+    watch_unwinding_end(w);
     return NULL;
 }
 
@@ -176,7 +176,7 @@ void watchdog_moved(struct subprocess *sub)
 
 static void unmake(struct watchdog *w)
 {
-    out_close(&w->out);
+    output_close(&w->out);
     if (w->scratch)
         arch_unmap(w->scratch, scratch_size());
     free(w);
@@ -202,9 +202,9 @@ static int make(struct runtime *runtime, struct watchdog **out)
     int64_t least = w->limit < w->cleanups_limit ? w->limit : w->cleanups_limit;
     w->period = least / CHECKS < PERIOD_MOST_NS ? least / CHECKS : PERIOD_MOST_NS;
     w->credit = CREDIT_MOST;
-    w->time = 1; /* 0 is no time: struct stay */
+    w->time = 1; /* 0 is no time: struct occupancy */
     w->clock = platform_now(&runtime->sub);
-    int error = out_open(&w->out, 2);
+    int error = output_open(&w->out, 2);
     if (!error && !(error = arch_map(scratch_size(), &memory))) {
         w->scratch = memory;
         scratch_init(w->scratch);

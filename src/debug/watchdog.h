@@ -1,17 +1,18 @@
 /*
  * The watchdog: a thread that checks, a few times within options.watchdog_ns, whether strands have yielded. It reads
  * what they update anyway, so they pay nothing for it. Its life is in watchdog.c, its observation of threads in
- * stays.c, of unwinding strands in cleanups.c, and the text of its reports in late.c. Page: docs/protocols/watchdog.md.
+ * watch_threads.c, of unwinding strands in watch_unwinding.c, and the text of its reports in watch_report.c. Page:
+ * docs/protocols/watchdog.md.
  *
  * PARTIES   the watchdog; the threads of the run; strands that unwind (unwinding.h).
- * STATE     of each thread: thread.hold.state, and what the watchdog has observed of it (struct stay).
+ * STATE     of each thread: thread.hold.state, and what the watchdog has observed of it (struct occupancy).
  *           subprocess.drowsy: the watchdog sleeps until a thread moves, or is about to sleep.
  *
  *             all rest --drowsy = true--> check again: all rest? --sleeps, without a time limit--> a thread moved
  *             a thread moved --drowsy = false--> checks
  *             some thread moves --sleeps for a quarter of the limit--> checks
  *
- * OWNERSHIP struct stay, and all of struct watchdog but `stop`, `wake`, `woken` and the figures, belong to the
+ * OWNERSHIP struct occupancy, and all of struct watchdog but `stop`, `wake`, `woken` and the figures, belong to the
  *           watchdog. The stacks of strands stay mapped while it reads them: readers_enter.
  * INVARIANTS [WD1] while a thread moves for longer than a moment, the watchdog is awake, or about to be woken. [WD2]
  *           while a strand unwinds that is not reported, the watchdog does not sleep beyond the time when that strand
@@ -33,7 +34,7 @@
 #ifndef DEBUG_WATCHDOG_H
 #define DEBUG_WATCHDOG_H
 
-#include "late.h"
+#include "watch_report.h"
 
 enum { CLEANUPS_MOST = 16 };
 
@@ -66,7 +67,7 @@ struct watchdog {
     uint64_t left_out;     /* reports left out since the last one */
     struct cleanup cleanups[CLEANUPS_MOST];
     struct scratch *scratch;
-    struct out out;
+    struct output out;
     _Atomic uint64_t late, late_ns; /* for statistics */
 };
 
@@ -82,27 +83,27 @@ void watchdog_count(struct watchdog *w, int64_t ns, bool first);
 /* Whether one more report may be made, which the caller then makes. Otherwise it is counted as left out. */
 bool watchdog_may_report(struct watchdog *w);
 /* Issue a report. Reports that something is over need no credit. */
-void watchdog_report(struct watchdog *w, struct late *late);
+void watchdog_report(struct watchdog *w, struct watch_report *report);
 /* When something that has lasted for `ns` has to be reported again. */
 int64_t watchdog_next(int64_t due, int64_t ns);
 
 void watchdog_figures(const struct watchdog *watchdog, uint64_t *late, uint64_t *late_ns);
 
-/* ---- stays.c: strands that occupy their thread -------------------------------------------------------------- */
+/* ---- watch_threads.c: strands that occupy their thread --------------------------------------------------------- */
 
-void stays_check(struct watchdog *w);
+void watch_threads_check(struct watchdog *w);
 /* Whether the strand occupied its thread at the last check, and will be reported for that before its unwinding is. */
-bool stays_has(struct watchdog *w, struct cb *c);
+bool watch_threads_has(struct watchdog *w, struct cb *c);
 /* At the end of the run. */
-void stays_end(struct watchdog *w);
+void watch_threads_end(struct watchdog *w);
 
-/* ---- cleanups.c: strands that unwind ---------------------------------------------------------------------- */
+/* ---- watch_unwinding.c: strands that unwind ---------------------------------------------------------------------- */
 
-void cleanups_check(struct watchdog *w);
+void watch_unwinding_check(struct watchdog *w);
 /* The next instant at which a strand is late, or has to be reported again. */
-int64_t cleanups_due(struct watchdog *w);
+int64_t watch_unwinding_due(struct watchdog *w);
 /* Extend all limits by time that does not count. */
-void cleanups_put_off(struct watchdog *w, int64_t ns);
-void cleanups_end(struct watchdog *w);
+void watch_unwinding_put_off(struct watchdog *w, int64_t ns);
+void watch_unwinding_end(struct watchdog *w);
 
 #endif

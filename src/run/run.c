@@ -61,9 +61,9 @@ static void orphaned(struct subprocess *sub)
 /* The record of a thread: the parts of the layers, one behind the other. */
 struct run_thread {
     struct actor_thread actor;
-    struct stay stay;
+    struct occupancy occupancy;
 };
-_Static_assert(offsetof(struct run_thread, stay) == sizeof(struct actor_thread) &&
+_Static_assert(offsetof(struct run_thread, occupancy) == sizeof(struct actor_thread) &&
                    sizeof(struct actor_thread) % CACHE_LINE == 0,
                "stay_of finds it, and no other party writes its cache lines");
 

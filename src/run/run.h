@@ -5,7 +5,7 @@
 #define RUN_RUN_H
 
 #include "../actor/actor_layer.h"
-#include "../debug/watch.h"
+#include "../debug/debug_layer.h"
 #include "../io/io_layer.h"
 #include "../sim/sim.h"
 

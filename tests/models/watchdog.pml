@@ -2,7 +2,7 @@
  * The watchdog's sleep: who moves is seen, and who unwinds for long is reported, though it sleeps while all rest.
  *
  * MODELS    src/debug/watchdog.c: watch, rests, sleep_while_all_rest, sleep_until, wake, watchdog_moved, watchdog_close
- *           src/debug/cleanups.c: cleanups_due, record_late, inspect_one
+ *           src/debug/watch_unwinding.c: watch_unwinding_due, record_late, inspect_one
  *           src/sched/hold.c: pool_move, pool_rest
  *           src/strand/unwinding.c: unwinding_begins_, unwinding_ends_
  *           Labels [WD1], [WD2].

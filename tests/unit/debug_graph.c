@@ -4,7 +4,7 @@
  */
 #include "arch_check.h"
 
-#include "debug/watch.h"
+#include "debug/debug_layer.h"
 #include "sched/thread.h"
 
 #include "../../include/strand/sync.h"

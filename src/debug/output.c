@@ -1,7 +1,7 @@
 /*
  * Text output to a descriptor.
  */
-#include "out.h"
+#include "output.h"
 
 #include "../base/plain.h"
 #include "../strand/log.h"
@@ -14,29 +14,29 @@
 #define ROOM_FIRST ((size_t)64 << 10)
 enum { LINE_MOST = 400, INDENT_MOST = 60 };
 
-int out_open(struct out *out, int fd)
+int output_open(struct output *out, int fd)
 {
     void *text;
     int error = arch_map(ROOM_FIRST, &text);
-    *out = (struct out){.fd = fd, .error = error, .text = error ? NULL : text, .room = error ? 0 : ROOM_FIRST};
+    *out = (struct output){.fd = fd, .error = error, .text = error ? NULL : text, .room = error ? 0 : ROOM_FIRST};
     return error;
 }
 
-void out_open_streaming(struct out *out, int fd, char *room, size_t size)
+void output_open_streaming(struct output *out, int fd, char *room, size_t size)
 {
-    *out = (struct out){.fd = fd, .text = room, .room = size, .streams = true};
+    *out = (struct output){.fd = fd, .text = room, .room = size, .streams = true};
 }
 
-void out_log(struct out *out, struct runtime *runtime)
+void output_log(struct output *out, struct runtime *runtime)
 {
     out->fd = 2;
     if (runtime->options.on_log)
         out->log = runtime;
     else
-        out_say(out, 0, "libstrand: ");
+        output_say(out, 0, "libstrand: ");
 }
 
-void out_flush(struct out *out)
+void output_flush(struct output *out)
 {
     if (out->log && out->used) {
         out->text[out->used - 1] = '\0'; /* the end of the last line */
@@ -47,14 +47,14 @@ void out_flush(struct out *out)
     out->used = 0;
 }
 
-void out_close(struct out *out)
+void output_close(struct output *out)
 {
     if (!out->streams && out->text)
         arch_unmap(out->text, out->room);
     out->text = NULL;
 }
 
-static int grow(struct out *out)
+static int grow(struct output *out)
 {
     void *more;
     int error = arch_map(out->room * 2, &more);
@@ -67,12 +67,12 @@ static int grow(struct out *out)
     return 0;
 }
 
-static void make_room(struct out *out, size_t size)
+static void make_room(struct output *out, size_t size)
 {
     if (out->room - out->used >= size)
         return;
     if (out->streams)
-        out_flush(out);
+        output_flush(out);
     else
         out->error = grow(out);
 }
@@ -92,7 +92,7 @@ static size_t put(char *to, const char *line, size_t size)
     return (size_t)(at - to);
 }
 
-void out_say(struct out *out, size_t indent, const char *format, ...)
+void output_say(struct output *out, size_t indent, const char *format, ...)
 {
     char line[LINE_MOST];
     bool ends = *format && format[strlen(format) - 1] == '\n';

@@ -28,41 +28,41 @@ static int64_t lasts(const struct watchdog *w, const struct cleanup *cleanup)
 
 /* ---- reports --------------------------------------------------------------------------------------------- */
 
-static struct late late_of(const struct watchdog *w, const struct cleanup *cleanup)
+static struct watch_report report_of(const struct watchdog *w, const struct cleanup *cleanup)
 {
-    struct late late = {.said = {.kind = STRAND_LATE_CLEANUPS,
-                                 .reports = cleanup->reports + 1,
-                                 .id = cleanup->id,
-                                 .duration_ns = lasts(w, cleanup),
-                                 .limit_ns = w->cleanups_limit,
-                                 .unwinding = true,
-                                 .thread = -1,
-                                 .cpu_ns = -1}};
-    memcpy(late.name, cleanup->name, sizeof late.name);
-    return late;
+    struct watch_report report = {.said = {.kind = STRAND_LATE_CLEANUPS,
+                                           .reports = cleanup->reports + 1,
+                                           .id = cleanup->id,
+                                           .duration_ns = lasts(w, cleanup),
+                                           .limit_ns = w->cleanups_limit,
+                                           .unwinding = true,
+                                           .thread = -1,
+                                           .cpu_ns = -1}};
+    memcpy(report.name, cleanup->name, sizeof report.name);
+    return report;
 }
 
 /* Inspect a strand that can't end meanwhile: under the lock. Returns the thread that it runs on, or NULL. */
-static struct thread *inspect_strand(struct watchdog *w, struct cb *c, struct late *late)
+static struct thread *inspect_strand(struct watchdog *w, struct cb *c, struct watch_report *report)
 {
     struct view view = {.thread = &w->worker.thread, .loose = true, .scratch = w->scratch, .out = &w->out};
-    late_name(late, c);
-    late_record_pool(late, c->member.fibre->pool);
-    return late_inspect_other(late, &view, c);
+    watch_report_name(report, c);
+    watch_report_record_pool(report, c->member.fibre->pool);
+    return watch_report_inspect_other(report, &view, c);
 }
 
 /* Returns false if it is over. */
-static bool inspect_one(struct watchdog *w, const struct cleanup *cleanup, struct late *late)
+static bool inspect_one(struct watchdog *w, const struct cleanup *cleanup, struct watch_report *report)
 {
     watchdog_read_begin(w);
     struct unwindings *unwindings = lock(w);
     struct unwinding *unwinding = cleanup->unwinding;
-    struct thread *runner = unwinding ? inspect_strand(w, unwinding->c, late) : NULL;
+    struct thread *runner = unwinding ? inspect_strand(w, unwinding->c, report) : NULL;
     unlock(unwindings);
     if (runner) {
-        late->said.thread = runner->index;
-        late->said.thread_id = runner->os_id;
-        late_inspect_runner(late, w->scratch, runner, WATCHDOG_ANSWER_NS);
+        report->said.thread = runner->index;
+        report->said.thread_id = runner->os_id;
+        watch_report_inspect_runner(report, w->scratch, runner, WATCHDOG_ANSWER_NS);
     }
     watchdog_read_end(w);
     return unwinding != NULL;
@@ -70,23 +70,23 @@ static bool inspect_one(struct watchdog *w, const struct cleanup *cleanup, struc
 
 static void report(struct watchdog *w, struct cleanup *cleanup)
 {
-    struct late late = late_of(w, cleanup);
-    if (!inspect_one(w, cleanup, &late))
+    struct watch_report report = report_of(w, cleanup);
+    if (!inspect_one(w, cleanup, &report))
         return;
-    cleanup->id = late.said.id;
-    memcpy(cleanup->name, late.name, sizeof cleanup->name);
+    cleanup->id = report.said.id;
+    memcpy(cleanup->name, report.name, sizeof cleanup->name);
     cleanup->due = watchdog_next(cleanup->due, lasts(w, cleanup));
     cleanup->reports++;
-    watchdog_report(w, &late);
+    watchdog_report(w, &report);
 }
 
 static void report_end(struct watchdog *w, struct cleanup *cleanup)
 {
-    struct late late = late_of(w, cleanup);
-    late.said.over = true;
+    struct watch_report report = report_of(w, cleanup);
+    report.said.over = true;
     cleanup->used = false;
     if (cleanup->reports)
-        watchdog_report(w, &late);
+        watchdog_report(w, &report);
 }
 
 /* ---- checks ------------------------------------------------------------------------------------------------- */
@@ -106,7 +106,7 @@ static struct unwinding *take_late(struct watchdog *w, struct unwindings *unwind
         struct unwinding *unwinding = CONTAINER(link, struct unwinding, link);
         if (w->clock - unwinding->since < w->cleanups_limit)
             return NULL;
-        if (stays_has(w, unwinding->c))
+        if (watch_threads_has(w, unwinding->c))
             continue;
         list_remove(link);
         return unwinding;
@@ -148,7 +148,7 @@ static void check_noted(struct watchdog *w, struct cleanup *cleanup)
         cleanup->due = watchdog_next(cleanup->due, lasts(w, cleanup));
 }
 
-void cleanups_check(struct watchdog *w)
+void watch_unwinding_check(struct watchdog *w)
 {
     struct cleanup *cleanup;
     do
@@ -159,7 +159,7 @@ void cleanups_check(struct watchdog *w)
             check_noted(w, &w->cleanups[i]);
 }
 
-int64_t cleanups_due(struct watchdog *w)
+int64_t watch_unwinding_due(struct watchdog *w)
 {
     int64_t due = ARCH_FOREVER;
     struct unwindings *unwindings = lock(w);
@@ -174,7 +174,7 @@ int64_t cleanups_due(struct watchdog *w)
     return due;
 }
 
-void cleanups_put_off(struct watchdog *w, int64_t ns)
+void watch_unwinding_put_off(struct watchdog *w, int64_t ns)
 {
     struct unwindings *unwindings = lock(w);
     for (struct link *link = unwindings->all.next; link != &unwindings->all; link = link->next)
@@ -184,7 +184,7 @@ void cleanups_put_off(struct watchdog *w, int64_t ns)
         w->cleanups[i].since += ns;
 }
 
-void cleanups_end(struct watchdog *w)
+void watch_unwinding_end(struct watchdog *w)
 {
     for (int i = 0; i < CLEANUPS_MOST; i++)
         if (w->cleanups[i].used)

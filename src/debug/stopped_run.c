@@ -2,8 +2,8 @@
  * Holding a run, and listing its strands. The strands are found through the slabs of control blocks, not through lists
  * that may be changing. Memory comes from the system's calls, most of it before threads are held.
  */
-#include "still.h"
-#include "watch.h"
+#include "stopped_run.h"
+#include "debug_layer.h"
 
 #include "../base/sort.h"
 #include "../strand/each_strand.h"
@@ -24,7 +24,7 @@ static uintptr_t name_of(const struct thread *thread)
     return thread->platform ? (uintptr_t)thread : arch_thread_id();
 }
 
-int still_begin(struct thread *thread)
+int stopped_run_begin(struct thread *thread)
 {
     struct runtime *runtime = runtime_of(thread);
     uintptr_t me = name_of(thread), other = 0;
@@ -41,7 +41,7 @@ int still_begin(struct thread *thread)
     return 0;
 }
 
-void still_end(struct thread *thread)
+void stopped_run_end(struct thread *thread)
 {
     shared_fibre_readers_leave(thread);
     atomic_store_explicit(&debug_run_of(runtime_of(thread))->dumping, 0, memory_order_release); /* [LK1] */
@@ -57,7 +57,7 @@ static bool others_go_on(const struct thread *thread)
 
 /* The only thread of a run uses plain writes where others would take a reference atomically, unless SIGQUIT was asked
  * for: so it must be held. */
-bool still_hold(struct view *view, bool signals)
+bool stopped_run_hold(struct view *view, bool signals)
 {
     struct thread *thread = view->thread;
     struct subprocess *sub = thread->sub;
@@ -69,23 +69,23 @@ bool still_hold(struct view *view, bool signals)
         if (other != thread && !atomic_load_explicit(&other->hold.state, memory_order_acquire)) /* [HD1] */
             inspect_unheld(view, other, signals);
     if (loose)
-        out_say(view->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
+        output_say(view->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
     if (loose && !sub->concurrent) {
-        out_say(view->out, 0, "this run has one thread only: its strands can't be inspected before that is held\n");
+        output_say(view->out, 0, "this run has one thread only: its strands can't be inspected before that is held\n");
         return false;
     }
     arch_san_acquire(sub); /* what strands did before they were suspended or held */
     return true;
 }
 
-void still_let_go(struct thread *thread)
+void stopped_run_let_go(struct thread *thread)
 {
     arch_san_release(&thread->sub->pool);
     if (others_go_on(thread))
         pool_release(thread, thread->sub);
 }
 
-int still_each_run(int (*fn)(struct thread *thread, void *arg), void *arg)
+int stopped_run_each_run(int (*fn)(struct thread *thread, void *arg), void *arg)
 {
     struct arch_run *run;
     uint64_t number = UINT64_MAX;
@@ -193,34 +193,34 @@ size_t roll_first_of(const struct roll *roll, uint64_t owner)
 /* ---- without memory -------------------------------------------------------------------------------------- */
 
 struct plain_list {
-    struct out *out;
+    struct output *out;
     struct thread *thread;
 };
 
 static void say_plainly(struct cb *c, uint64_t id, void *arg)
 {
     struct plain_list *list = arg;
-    struct out *out = list->out;
+    struct output *out = list->out;
     if (out->error || !ref_take(list->thread, &c->word, id))
         return;
     inspect_say_plainly(out, list->thread, c, id);
     unref_cb(list->thread, c);
     if (out->room - out->used < PLAIN_STRAND) /* not with a reference to the strand */
-        out_flush(out);
+        output_flush(out);
 }
 
 NOINLINE int list_plainly(struct thread *thread, int fd, bool logs, const char *instead_of)
 {
     char room[PLAIN_ROOM];
-    struct out out;
+    struct output out;
     struct plain_list list = {.out = &out, .thread = thread};
     if (thread->concurrent && !thread->sub->concurrent)
-        return -ENOMEM; /* from outside: see still_hold */
-    out_open_streaming(&out, fd, room, sizeof room);
+        return -ENOMEM; /* from outside: see stopped_run_hold */
+    output_open_streaming(&out, fd, room, sizeof room);
     if (logs)
-        out_log(&out, runtime_of(thread));
-    out_say(&out, 0, "no memory for %s: a plain list of the strands, while they run\n", instead_of);
+        output_log(&out, runtime_of(thread));
+    output_say(&out, 0, "no memory for %s: a plain list of the strands, while they run\n", instead_of);
     each_strand(runtime_of(thread), say_plainly, &list);
-    out_flush(&out);
+    output_flush(&out);
     return out.error;
 }

@@ -2,12 +2,12 @@
  * Text output to a descriptor, without malloc: in a mapping that grows, or in a small buffer of the caller that is
  * flushed when full.
  */
-#ifndef DEBUG_OUT_H
-#define DEBUG_OUT_H
+#ifndef DEBUG_OUTPUT_H
+#define DEBUG_OUTPUT_H
 
 #include "../strand/core.h"
 
-struct out {
+struct output {
     int fd;
     int error; /* the first error; later text is lost */
     char *text;
@@ -18,15 +18,15 @@ struct out {
 
 /* Send the text to the log hook, if there is one, or else to standard error: in one piece, or in several of whole lines
  * if it streams. Called after opening. */
-void out_log(struct out *out, struct runtime *runtime);
-/* Keep the text until out_close. Returns 0 or a negated errno code. */
-int out_open(struct out *out, int fd);
-/* Write the text when the buffer is full, and by out_flush. */
-void out_open_streaming(struct out *out, int fd, char *room, size_t size);
+void output_log(struct output *out, struct runtime *runtime);
+/* Keep the text until output_close. Returns 0 or a negated errno code. */
+int output_open(struct output *out, int fd);
+/* Write the text when the buffer is full, and by output_flush. */
+void output_open_streaming(struct output *out, int fd, char *room, size_t size);
 /* Add one line, cut to 399 bytes. */
-void out_say(struct out *out, size_t indent, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void out_flush(struct out *out);
+void output_say(struct output *out, size_t indent, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void output_flush(struct output *out);
 /* Free the memory; text that was not flushed is dropped. */
-void out_close(struct out *out);
+void output_close(struct output *out);
 
 #endif

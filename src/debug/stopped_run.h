@@ -2,25 +2,25 @@
  * Holds a run, as far as possible, for an inspection, and lists its strands. Shared by dumps, the wait-for graph and
  * the report of what keeps a run busy. Page: docs/protocols/dump.md.
  */
-#ifndef DEBUG_STILL_H
-#define DEBUG_STILL_H
+#ifndef DEBUG_STOPPED_RUN_H
+#define DEBUG_STOPPED_RUN_H
 
 #include "inspect.h"
 
 /* Begin an inspection of the run. One thread inspects a run at a time: others wait, and are held for it meanwhile.
  * Returns 0, or -EBUSY: this thread inspects it already, and a handler has interrupted that. */
-int still_begin(struct thread *thread);
-void still_end(struct thread *thread);
+int stopped_run_begin(struct thread *thread);
+void stopped_run_end(struct thread *thread);
 
 /* Hold all other threads of the run. view->loose is set if some can't be held; these are then asked for what they run,
- * with signals if they are allowed. Returns false if the strands can't be read. still_let_go follows in either case.
- * Between the two nothing is written to a descriptor or allocated by malloc. */
-bool still_hold(struct view *view, bool signals);
-void still_let_go(struct thread *thread);
+ * with signals if they are allowed. Returns false if the strands can't be read. stopped_run_let_go follows in either
+ * case. Between the two nothing is written to a descriptor or allocated by malloc. */
+bool stopped_run_hold(struct view *view, bool signals);
+void stopped_run_let_go(struct thread *thread);
 
 /* From a thread that belongs to no run: call fn for all runs, the newest first, with a record of a thread. Returns the
  * first result of fn that is not 0; -EOPNOTSUPP: a seeded run, which is left out; -ESRCH: there is none. */
-int still_each_run(int (*fn)(struct thread *thread, void *arg), void *arg);
+int stopped_run_each_run(int (*fn)(struct thread *thread, void *arg), void *arg);
 
 /* ---- the roll: all strands --------------------------------------------------------------------------------- */
 

@@ -1,8 +1,8 @@
 /*
  * Observers and reporters of a run: for src/run, which installs them.
  */
-#ifndef DEBUG_WATCH_H
-#define DEBUG_WATCH_H
+#ifndef DEBUG_LAYER_H
+#define DEBUG_LAYER_H
 
 #include "../actor/actor_layer.h"
 #include "../strand/print.h"
@@ -11,7 +11,7 @@ enum { DEBUG_PART = 2 }; /* in runtime.parts */
 
 /* What this layer adds to a run. */
 struct debug_run {
-    _Atomic uintptr_t dumping; /* the thread that dumps: still.c; 0: none does */
+    _Atomic uintptr_t dumping; /* the thread that dumps: stopped_run.c; 0: none does */
     /* NULL: it was not asked for. */
     struct census *census;
     struct quit *quit;
@@ -51,8 +51,9 @@ void dump_report(struct thread *thread);
 void graph_report(struct thread *thread);
 bool graph_summary(struct thread *thread, char *text, size_t size);
 
-/* The watchdog's part of the record of a thread, which nothing else reads: stays.c. Times are the watchdog's own. */
-struct stay {
+/* The watchdog's part of the record of a thread, which nothing else reads: watch_threads.c. Times are the watchdog's
+ * own. */
+struct occupancy {
     /* As it was seen last. */
     struct fibre *fibre;
     uint64_t switches, ticked, taken;
@@ -70,9 +71,9 @@ struct stay {
 };
 
 /* src/run puts it behind the parts of the other layers. */
-static inline struct stay *stay_of(struct thread *thread)
+static inline struct occupancy *occupancy_of(struct thread *thread)
 {
-    return (struct stay *)(void *)(actor_thread_of(thread) + 1);
+    return (struct occupancy *)(void *)(actor_thread_of(thread) + 1);
 }
 
 #endif

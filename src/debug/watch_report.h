@@ -1,15 +1,15 @@
 /*
  * A report of the watchdog about a strand that is late: its content and its text.
  */
-#ifndef DEBUG_LATE_H
-#define DEBUG_LATE_H
+#ifndef DEBUG_WATCH_REPORT_H
+#define DEBUG_WATCH_REPORT_H
 
 #include "../../include/strand/debug.h"
 
 #include "inspect.h"
 #include "pools.h"
 
-struct late {
+struct watch_report {
     strand_late said;
     void *site; /* of the spawn; NULL: the root's */
     char name[32], pool[POOL_NAME_ROOM];
@@ -19,18 +19,19 @@ struct late {
 };
 
 /* Record the pool. */
-void late_record_pool(struct late *late, const struct pool *pool);
+void watch_report_record_pool(struct watch_report *report, const struct pool *pool);
 /* Record the strand's own properties in a zeroed report. The strand does not end meanwhile. */
-void late_name(struct late *late, struct cb *c);
+void watch_report_name(struct watch_report *report, struct cb *c);
 /* Likewise, for the strand that a thread runs, which may resume and end meanwhile: then the result is garbage. The
  * fibre is kept from being freed (readers_enter). Returns false if the strand is unknown. */
-bool late_inspect_fibre(struct late *late, struct fibre *fibre);
+bool watch_report_inspect_fibre(struct watch_report *report, struct fibre *fibre);
 /* Record its location and frames, under the same conditions. wait_ns: for the answer to a signal. */
-void late_inspect_runner(struct late *late, struct scratch *scratch, struct thread *thread, int64_t wait_ns);
+void watch_report_inspect_runner(struct watch_report *report, struct scratch *scratch, struct thread *thread,
+                                 int64_t wait_ns);
 /* Record the location and frames of a strand that runs on no thread, as far as they can be known. It does not end
  * meanwhile. Otherwise returns the thread that runs it. */
-struct thread *late_inspect_other(struct late *late, const struct view *view, struct cb *c);
+struct thread *watch_report_inspect_other(struct watch_report *report, const struct view *view, struct cb *c);
 /* Write the whole text, for said.text; view->out is empty before. */
-void late_say(struct late *late, const struct view *view);
+void watch_report_say(struct watch_report *report, const struct view *view);
 
 #endif

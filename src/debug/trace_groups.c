@@ -1,7 +1,7 @@
 /*
  * Groups of strands at the same place in the code: a hash table of fixed size.
  */
-#include "group.h"
+#include "trace_groups.h"
 
 #include "pools.h"
 
@@ -41,7 +41,7 @@ struct groups {
     struct group all[GROUPS_MOST];
 };
 
-size_t groups_size(void)
+size_t trace_groups_size(void)
 {
     return sizeof(struct groups);
 }
@@ -117,7 +117,7 @@ static void record(struct group *group, const struct view *view, struct cb *c, u
         group->since_most = c->since;
 }
 
-void groups_add(struct groups *groups, const struct view *view, struct cb *c, uint64_t id)
+void trace_groups_add(struct groups *groups, const struct view *view, struct cb *c, uint64_t id)
 {
     struct frame_span span = {0};
     struct group *key = &groups->all[groups->used];
@@ -140,30 +140,30 @@ void groups_add(struct groups *groups, const struct view *view, struct cb *c, ui
 
 /* ---- in words -------------------------------------------------------------------------------------------- */
 
-static void say_head(const struct group *group, struct out *out)
+static void say_head(const struct group *group, struct output *out)
 {
     char name[POOL_NAME_ROOM], to[48] = "", cancelled[48] = "";
     if (group->last != group->first)
         snprintf(to, sizeof to, " to #%llu", (unsigned long long)group->last);
     if (group->cancelled)
         snprintf(cancelled, sizeof cancelled, ", %zu of them cancelled", group->cancelled);
-    out_say(out, 0, "%zu %s '%s'%s #%llu%s%s%s\n", group->count, group->count == 1 ? "strand" : "strands", group->name,
-            group->names_differ ? " and others" : "", (unsigned long long)group->first, to, cancelled,
-            group->doing == DOING_NOTHING ? ", ended, not joined" : "");
+    output_say(out, 0, "%zu %s '%s'%s #%llu%s%s%s\n", group->count, group->count == 1 ? "strand" : "strands",
+               group->name, group->names_differ ? " and others" : "", (unsigned long long)group->first, to, cancelled,
+               group->doing == DOING_NOTHING ? ", ended, not joined" : "");
     if (group->file)
-        out_say(out, 4, "in the scope of " BLOCK_PLACE "\n", BLOCK_PLACE_OF(group));
+        output_say(out, 4, "in the scope of " BLOCK_PLACE "\n", BLOCK_PLACE_OF(group));
     if (group->pool)
-        out_say(out, 4, "on pool '%s'\n", pool_name(group->pool, name));
+        output_say(out, 4, "on pool '%s'\n", pool_name(group->pool, name));
 }
 
-static void say_doing(const struct group *group, struct out *out, int64_t now)
+static void say_doing(const struct group *group, struct output *out, int64_t now)
 {
     static const char *const words[] = {
         [DOING_NOT_STARTED] = "runnable: has not started", [DOING_RUNNING] = "running", [DOING_RUNNABLE] = "runnable"};
     double least = (double)(now - group->since_most) / 1e6, most = (double)(now - group->since_least) / 1e6;
     char name[POOL_NAME_ROOM], object[48] = "";
     if (group->doing != DOING_BLOCKED) {
-        out_say(out, 4, "%s\n", words[group->doing]);
+        output_say(out, 4, "%s\n", words[group->doing]);
         return;
     }
     if (!group->objects_differ && group->blocked == BLOCKED_DESCRIPTOR)
@@ -173,20 +173,21 @@ static void say_doing(const struct group *group, struct out *out, int64_t now)
     else if (!group->objects_differ && group->blocked > BLOCKED_DESCRIPTOR && group->blocked != BLOCKED_SELECT)
         snprintf(object, sizeof object, " at %p", (void *)(uintptr_t)group->object);
     if (group->count == 1)
-        out_say(out, 4, "blocked: %s%s, since %.1f ms\n", blocked_words(group->blocked), object, least);
+        output_say(out, 4, "blocked: %s%s, since %.1f ms\n", blocked_words(group->blocked), object, least);
     else
-        out_say(out, 4, "blocked: %s%s, since %.1f to %.1f ms\n", blocked_words(group->blocked), object, least, most);
+        output_say(out, 4, "blocked: %s%s, since %.1f to %.1f ms\n", blocked_words(group->blocked), object, least,
+                   most);
 }
 
-static void say_stack(const struct group *group, struct out *out)
+static void say_stack(const struct group *group, struct output *out)
 {
     char saved[80] = "";
     if (group->inactive)
         snprintf(saved, sizeof saved, "; %zu inactive, saved in %zu bytes", group->inactive, group->saved);
     if (group->used_most && group->used_least == group->used_most)
-        out_say(out, 4, "stack: %zu bytes used%s\n", group->used_most, saved);
+        output_say(out, 4, "stack: %zu bytes used%s\n", group->used_most, saved);
     else if (group->used_most)
-        out_say(out, 4, "stack: %zu to %zu bytes used%s\n", group->used_least, group->used_most, saved);
+        output_say(out, 4, "stack: %zu to %zu bytes used%s\n", group->used_least, group->used_most, saved);
 }
 
 static void say_group(const struct group *group, const struct view *view)
@@ -211,14 +212,14 @@ static struct group *largest(struct groups *groups)
     return largest;
 }
 
-void groups_say(struct groups *groups, const struct view *view)
+void trace_groups_say(struct groups *groups, const struct view *view)
 {
     struct group *group;
-    out_say(view->out, 0, "in %u groups of strands that stand at the same place\n", groups->used);
+    output_say(view->out, 0, "in %u groups of strands that stand at the same place\n", groups->used);
     while ((group = largest(groups))) {
         say_group(group, view);
         group->count = 0;
     }
     if (groups->others)
-        out_say(view->out, 0, "%zu strands in further groups, for which there is no room\n", groups->others);
+        output_say(view->out, 0, "%zu strands in further groups, for which there is no room\n", groups->others);
 }
