@@ -1,6 +1,6 @@
 /*
- * What holds until the end of a block: shields, deadlines, no-suspend sections, strand-local values. The guard on the
- * stack is the strand's alone; what others touch (a deadline) is a record off the stack.
+ * Shields, deadlines, no-suspend sections and strand-local values: they hold until the end of a block. Only the strand
+ * itself touches the guard on its stack. A deadline, which other threads touch, has a record off the stack.
  */
 #include "carry.h"
 #include "escape.h"
@@ -50,8 +50,8 @@ struct member *deadline_comes(struct timer *timer)
     return block_raise(&deadline->block, deadline->pool->sub->concurrent);
 }
 
-/* The interruption becomes an error here: the same object, so that its trace stays. Others may have kept it: then a new
- * one. */
+/* Turns the interruption into an error. The object stays the same, so its trace is kept, unless another holder has a
+ * reference: then the error is a new object. */
 static void become_timed_out(struct cb *me, struct deadline *deadline)
 {
     strand_exception *e = own_of(me)->flight->exception, *interruption = e;
@@ -92,7 +92,7 @@ struct strand_guard_ strand_deadline_enter_(strand_time when, const char *file, 
     timer_init(&deadline->timer, TIMER_DEADLINE, 0);
     deadline->pool = thread->pool;
     deadline->when = when.ns;
-    if (!when.ns) { /* no instant: no deadline */
+    if (!when.ns) { /* {0} means no deadline */
         deadline->when = INT64_MAX;
     } else if (when.ns <= platform_now(thread->sub)) {
         block_raise(&deadline->block, thread->concurrent);
@@ -122,7 +122,7 @@ bool strand_deadline_move(struct strand_guard_ *guard, strand_time when)
     struct cb *me = current_of(thread);
     struct deadline *deadline = must_be_deadline(me, guard);
     if (atomic_load_explicit(&deadline->block.due, memory_order_seq_cst)) { /* [I1] */
-        timer_stop(thread, deadline->pool, &deadline->timer); /* not while it fires: the caller is interrupted then */
+        timer_stop(thread, deadline->pool, &deadline->timer); /* returns after the timer has finished firing */
         return false;
     }
     int64_t at = when.ns ? when.ns : INT64_MAX;
@@ -130,7 +130,7 @@ bool strand_deadline_move(struct strand_guard_ *guard, strand_time when)
     bool starts = at != INT64_MAX && !passed;
     if (started && !(starts ? timer_move(thread, deadline->pool, &deadline->timer, at)
                             : timer_stop(thread, deadline->pool, &deadline->timer)))
-        return false; /* it has fired meanwhile */
+        return false; /* the timer has fired */
     if (!started && starts && timer_start(thread, deadline->pool, &deadline->timer, at) < 0)
         throw_no_memory(me, "a deadline");
     deadline->when = at;
@@ -187,7 +187,7 @@ struct strand_guard_ strand_local_enter_(const strand_key *key, void *value)
     struct local *local = platform_malloc(thread, sizeof *local);
     if (!local)
         throw_no_memory(me, "a strand-local value");
-    *local = (struct local){own_of(me)->locals, key, value, 1}; /* the reference to the outer ones goes along */
+    *local = (struct local){own_of(me)->locals, key, value, 1}; /* takes over the reference to the outer values */
     own_of(me)->locals = local;
     return (struct strand_guard_){{(uint64_t)(uintptr_t)local, 0, 0}, local_leave};
 }

@@ -1,6 +1,6 @@
 /*
- * What blocked strands wait for: the reasons of all layers, and what diagnostics say before the object that a strand
- * waits for. Diagnostics only. The order counts: src/debug says the address of the object for reasons after DESCRIPTOR.
+ * The reasons for which strands block, of all layers, and the words that diagnostics print before the object.
+ * Diagnostics only. The order matters: for reasons after DESCRIPTOR, src/debug prints the address of the object.
  */
 #ifndef STRAND_BLOCKED_H
 #define STRAND_BLOCKED_H
@@ -37,7 +37,7 @@
     EACH(MAILBOX, "waits for room in the mailbox of an actor")                                                         \
     EACH(ASK, "waits for the answer of an actor")                                                                      \
     EACH(ACTOR_END, "waits for the end of an actor")                                                                   \
-    EACH(ACTOR, "waits for actors that have messages") /* a strand that runs actors, and none has a message */         \
+    EACH(ACTOR, "waits for actors that have messages") /* a runner strand, while no actor has a message */             \
     EACH(SIGNAL, "waits for signals")                  /* as a case of a select only */
 
 #define BLOCKED_NAME(name, words) BLOCKED_##name,

@@ -33,9 +33,9 @@ void strand_cancel(strand s, const char *why)
     struct cb *me = current_of(thread);
     struct cb *c = ref_cb(thread, s, "strand_cancel");
     if (!c)
-        return; /* it is gone */
-    /* Only an owner's cancel makes a child of its scope one that may be left, also after its end. The anchor is changed
-     * by its owner only. */
+        return; /* the strand is gone */
+    /* Only a cancel by the owner of its scope makes the child one that may be left (WORD_OWNED), even after its end.
+     * Only the owner changes the anchor. */
     struct scope *anchor = plain_load(&c->anchor, memory_order_relaxed);
     bool owned = anchor && block_owner(&anchor->block) == me && plain_load(&c->anchor, memory_order_relaxed) == anchor;
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */

@@ -6,8 +6,8 @@
 
 #include "core.h"
 
-/* Cancel a strand that the caller keeps from being consumed (as its owner, under its scope's lock, or by a reference).
- * owned: by the owner of its scope. Returns it if the caller has to make it runnable. */
+/* Cancels a strand. The caller keeps it from being consumed: as its owner, under its scope's lock, or by a reference.
+ * owned: the caller owns its scope. Returns the strand's member if the caller has to make it runnable. */
 struct member *cancel_strand(struct thread *thread, struct cb *c, struct cancel_reason *reason, bool owned);
 
 #endif

@@ -10,7 +10,7 @@ struct cancel_reason *cancel_reason_new(struct thread *thread, struct cb *who, c
 {
     struct cancel_reason *reason = platform_malloc(thread, sizeof *reason);
     if (!reason)
-        return NULL; /* the cancel goes on without its provenance */
+        return NULL; /* the strand is cancelled without a reason */
     atomic_init(&reason->refs, 1);
     reason->who_id = who ? cb_id(who) : 0;
     reason->pruned = false;

@@ -1,5 +1,5 @@
 /*
- * What an exception carries. The protocol block is in carry.h.
+ * The cause and the suppressed exceptions of an exception. The protocol block is in carry.h.
  */
 #include "carry.h"
 
@@ -16,7 +16,7 @@ static bool has_one_holder(const strand_exception *e)
 
 /* ---- walks, under the lock ------------------------------------------------------------------------------------ */
 
-/* The last one's walk is itself. */
+/* `walk` of the last exception points to itself. */
 static strand_exception *visit(strand_exception *last, strand_exception *e)
 {
     if (!e || e->walk)
@@ -25,7 +25,7 @@ static strand_exception *visit(strand_exception *last, strand_exception *e)
     return e->walk = e;
 }
 
-/* All that `from` carries, and itself, each once, linked by `walk`. */
+/* Links `from` and all that it carries by `walk`, each once. */
 static void walk_begin(strand_exception *from)
 {
     strand_exception *last = from->walk = from;
@@ -63,20 +63,20 @@ static bool reaches(strand_exception *from, strand_exception *e)
     return found;
 }
 
-/* An interruption that `from` carries, and that has one holder, forgets its cause e. */
+/* Interruptions that `from` carries, and that have one holder, drop their cause e. */
 static void forget_cause(strand_exception *from, strand_exception *e)
 {
     walk_begin(from);
     for (strand_exception *at = from; at; at = walk_next(at)) {
         if (at->cause == e && has_one_holder(at)) {
             at->cause = NULL;
-            strand_exception_release(e); /* not the last: the caller holds it */
+            strand_exception_release(e); /* never the last reference: the caller holds one */
         }
     }
     walk_end(from);
 }
 
-/* The caller may change the edges of e. False: its ring is full. */
+/* The caller may change the edges of e. Returns false if its ring is full. */
 static bool append(strand_exception *e, strand_exception *pushed_aside)
 {
     if (e->ring_count == RING_MOST) { /* [EX3] */
@@ -92,7 +92,7 @@ static bool append(strand_exception *e, strand_exception *pushed_aside)
     return true;
 }
 
-/* [EX2]; one that would close a cycle is counted as refused. */
+/* [EX2] An exception that would close a cycle is counted as refused. */
 static bool append_to_shared(strand_exception *e, strand_exception *pushed_aside)
 {
     arch_carried_lock();
@@ -104,7 +104,7 @@ static bool append_to_shared(strand_exception *e, strand_exception *pushed_aside
     return taken;
 }
 
-/* It is listed. */
+/* Adds an exception that is marked as listed. */
 static void take(strand_exception *e, strand_exception *pushed_aside)
 {
     if (LIKELY(has_one_holder(e) ? append(e, pushed_aside) : append_to_shared(e, pushed_aside)))
@@ -113,8 +113,8 @@ static void take(strand_exception *e, strand_exception *pushed_aside)
     strand_exception_release(pushed_aside);
 }
 
-/* An interruption makes way for its cause when it leaves the scope, or for another failure, which then inherits its
- * ring alone. */
+/* Whether e reports pushed_aside as its cause already. An interruption does not: when it leaves the scope, its cause or
+ * another failure replaces it, and inherits only its ring. */
 static bool is_told_as_cause(const strand_exception *e, const strand_exception *pushed_aside)
 {
     return pushed_aside == e->cause && !e->source;
@@ -163,7 +163,7 @@ void exception_tell_first(strand_exception *e, const strand_exception *from)
 
 /* ---- listing ------------------------------------------------------------------------------------------------ */
 
-/* The next of what the line's exception carries, or NULL; a cause comes first. */
+/* Returns the next exception that the line's exception carries, the cause first, or NULL. */
 static strand_exception *next_carried(struct carried *line, enum carried_as *as)
 {
     const strand_exception *e = line->e;
@@ -189,7 +189,7 @@ static bool has_line(const struct carried *all, size_t count, const strand_excep
     return false;
 }
 
-/* Lines from the top, depth first, under the lock. Returns how many. */
+/* Fills in the lines from the top, depth first, under the lock. Returns how many. */
 static size_t list_lines(strand_exception *e, struct carried *all)
 {
     size_t count = 1, at = 0;

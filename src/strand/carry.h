@@ -1,5 +1,5 @@
 /*
- * What an exception carries: its cause, and the exceptions that it has pushed aside (suppressed). They form a graph,
+ * An exception carries its cause and the exceptions that it has pushed aside (suppressed). They form a graph,
  * which users can make deep and wide: a chain of causes, strands that wrap each other's failures, a scope with many
  * failures.
  *
@@ -42,32 +42,33 @@ enum { RING_MOST = 256, CARRIED_ROOM = 64, CARRIED_WIDE = 8 };
 
 /* Attach pushed_aside (a reference is taken over; NULL is allowed) to e. */
 void exception_suppress(strand_exception *e, strand_exception *pushed_aside);
-/* All that `from` has pushed aside, to e. */
+/* Moves all that `from` has pushed aside to e. */
 void exception_inherit(strand_exception *e, strand_exception *from);
-/* Say in the text of e, by its only holder, which exception `from` has pushed aside first, if it has: a reader of
- * nothing but the text of an end by a time-out, or by a cancel, sees an error that came before it. */
+/* Appends the first exception that `from` has pushed aside to the text of e, so that the text of a time-out or a cancel
+ * shows an error that came before it. The caller is the only holder of e. */
 void exception_tell_first(strand_exception *e, const strand_exception *from);
 
 enum carried_as { CARRIED_ITSELF, CARRIED_CAUSE, CARRIED_SUPPRESSED };
-/* Goes before the kind of the exception, with a space. */
+/* The words that go before the exception's kind. */
 static inline const char *carried_words(enum carried_as as)
 {
     return as == CARRIED_CAUSE ? "caused by " : as == CARRIED_SUPPRESSED ? "suppressed " : "";
 }
 
-/* One line of a list of what an exception carries, each before what it carries itself. */
+/* One line of the list of what an exception carries. It comes before the lines of what that one carries. */
 struct carried {
     const strand_exception *e;  /* a reference */
-    const strand_exception *at; /* how far the list has come in its ring */
-    uint16_t up, depth;         /* the line of the one that carries it; how many there are above */
-    uint16_t shown;             /* of its ring */
-    uint8_t as;                 /* enum carried_as */
-    bool again;                 /* it has a line above already */
-    size_t unshown;             /* of its ring, those that were refused included */
+    const strand_exception *at; /* the exception of its ring that was listed last */
+    uint16_t up, depth; /* the index of the line of the exception that carries it; the number of exceptions above it */
+    uint16_t shown;     /* how many of its ring are listed */
+    uint8_t as;         /* enum carried_as */
+    bool again;         /* an earlier line has the same exception */
+    size_t unshown;     /* how many of its ring are not listed, including those that were refused */
 };
 
-/* e and what it carries, at most CARRIED_ROOM of them, and CARRIED_WIDE of each ring. Returns how many; *more: how many
- * others there are that no `unshown` counts. carried_over gives the references back. */
+/* Lists e and what it carries: at most CARRIED_ROOM lines, and CARRIED_WIDE of each ring. Returns the number of lines.
+ * *more is the number of exceptions that neither have a line nor are counted by an `unshown`. carried_over releases the
+ * references. */
 size_t carried_list(const strand_exception *e, struct carried *all, size_t *more);
 void carried_over(struct carried *all, size_t count);
 

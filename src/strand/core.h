@@ -29,9 +29,10 @@ enum {
     WORD_REFS = 63 << 4,
     WORD_SERIAL = 10
 };
-/* Source 0 of interruption: the strand's own cancellation; the root's is also that the run is stuck. */
+/* Source 0 of interruption: the strand's own cancel. For the root strand also the deadlock of the run. */
 #define WORD_ITSELF ((uint64_t)(WORD_CANCELLED | WORD_STUCK))
-/* Memory that is free keeps the serial that it had, for reports of misuse; with this bit it equals no handle's. */
+/* A free record keeps its last serial, for reports of misuse. This bit makes it differ from the serial of every
+ * handle. */
 #define WORD_FREE (UINT64_C(1) << 63)
 
 static inline uint64_t word_serial(uint64_t word)
@@ -44,7 +45,7 @@ static inline uint64_t word_freed(uint64_t word)
     return (word & ~((UINT64_C(1) << WORD_SERIAL) - 1)) | WORD_FREE;
 }
 
-/* Whether this was the word of a handle that is stale now. */
+/* Whether the record is free, and had this serial in its last life. */
 static inline bool word_was(uint64_t word, uint64_t serial)
 {
     return word == (serial << WORD_SERIAL | WORD_FREE);
@@ -58,7 +59,8 @@ enum { WAIT_IDLE = 0, WAIT_ARMED = 1, WAIT_INTERRUPTED = 2, WAIT_WON = 3, WAIT_T
 
 struct cb;
 
-/* One strand's interest in one source of events. In the control block, or in a record of a select, never on a stack. */
+/* One strand's interest in one source of events. Lies in the control block or in a record of a select, never on a
+ * stack. */
 struct wait_node {
     union {
         struct wait_node *next; /* the next waiter for the same end or descriptor */
@@ -68,11 +70,11 @@ struct wait_node {
     uint32_t epoch;
     _Atomic uint16_t linked; /* not 0 from the linking until the source has let go of it */
     bool drops : 1;          /* a case that drops out when its channel is closed */
-    bool looks : 1;          /* of a select that does not wait: no other waiter leaves its place for it */
-    bool ordered : 1;        /* of a select whose first case that can happen happens */
-    uint32_t index;          /* which of a select's cases; else 0 */
+    bool looks : 1;          /* of a select that only tries: no other waiter gives up its place for it */
+    bool ordered : 1;        /* of a select that takes the first case that is ready */
+    uint32_t index;          /* the case of a select; else 0 */
     int result;              /* written by the claimer before it makes the waiter runnable */
-    void *value;             /* what is handed over comes from here, or goes here */
+    void *value;             /* the address that a value is copied from, or to */
 };
 
 struct wait {
@@ -90,22 +92,21 @@ struct flight;
 struct checked;
 struct lockset;
 
-/* Which strand cancelled, and why. Counted references. */
+/* Which strand cancelled, and why. Reference-counted. */
 struct cancel_reason {
     _Atomic uint32_t refs;
     uint64_t who_id;
-    bool pruned; /* it is a pruning: src/sync/prio.c */
+    bool pruned; /* the cancel is a pruning: src/sync/prio.c */
     char who[32];
     char why[129];
 };
 
-/* What only a strand with attributes or copied arguments has. */
+/* Only strands with attributes or copied arguments have this record. The arguments follow it. */
 enum { STRAND_NAME_ROOM = 32 };
 struct extra {
     void (*drop)(void *result);
     size_t size; /* of args */
     _Alignas(16) char name[STRAND_NAME_ROOM];
-    /* And behind it its args. */
 };
 
 enum { ENDS_LOCK = 1, ENDS_OVER = 2, ENDS_NOTIFY = 4, ENDS_BITS = 7 };
@@ -117,33 +118,33 @@ enum outcome {
     OUTCOME_ERROR        /* cancelled, but ended by another exception */
 };
 
-/* In the order of use: a strand that is spawned, runs without blocking and is joined stays in the first two cache
- * lines, and the two of its fibre before them. */
+/* Ordered by use: a strand that is spawned, runs without blocking and is joined touches only the first two cache lines
+ * here, and two of its fibre before them. */
 struct cb {
     struct member member; /* its fibre lies right before it: fibre_of */
 
     /* Anybody, by compare-and-swap. */
     _Atomic uint64_t word;
-    _Atomic uintptr_t ends; /* the waiters for its end: nodes | ENDS_*; docs/protocols/end.md */
-    _Atomic uint32_t due;   /* 1 + the highest index of a source that holds; 0: none. Any strand raises it, the strand
+    _Atomic uintptr_t ends; /* list of the nodes that wait for its end | ENDS_*: docs/protocols/end.md */
+    _Atomic uint32_t due;   /* 1 + the highest index of a source that holds, or 0. Any strand raises it; only the strand
                                itself lowers it */
 
-    /* The strand itself. */
+    /* Only the strand itself. */
     uint8_t outcome; /* written before ENDS_OVER, read after it */
     uint8_t blocked; /* enum blocked */
-    bool listed;     /* in anchor->ended, by wait.node.link: as `sibling` */
+    bool listed;     /* in anchor->ended, by wait.node.link; protected like `sibling` */
     bool started : 1;
-    bool slow_end : 1; /* its end and its owner take slow paths: it is the root, pinned, counted or listed, has extra or
+    bool slow_end : 1; /* ending and joining it take slow paths: it is the root, pinned, counted or listed, has extra or
                           locals, threw, or had locks */
     bool counted : 1;  /* against options.max_strands */
     bool section_by_mutex : 1; /* section.h */
-    bool anew : 1;             /* its select has tried all cases: a channel that is gone by now was there */
+    bool anew : 1;             /* its select has tried all cases once: a channel that it finds gone existed then */
     bool guest : 1;            /* it runs on a shared fibre */
     strand_fn *fn;
     union {
-        void *arg;                   /* until it begins */
-        void *result;                /* if its outcome is none of those after OUTCOME_VALUE: when it ends */
-        strand_exception *exception; /* else: that it ended by; NULL: it was taken. cb_exception */
+        void *arg;                   /* until the strand begins */
+        void *result;                /* after its end, if outcome <= OUTCOME_VALUE */
+        strand_exception *exception; /* after its end, otherwise; NULL once it was taken. See cb_exception */
     };
 
     /* The owner of the scope, or the holder of the scope's lock (scope.h). */
@@ -153,13 +154,13 @@ struct cb {
 
     void *site; /* where it was spawned */
 
-    /* The strand itself again. */
+    /* Only the strand itself, again. */
     struct extra *extra;
     struct wait wait;
 
     union {
-        uint64_t blocked_on;    /* diagnostics only: an id, a time, ... */
-        struct local *inherits; /* until it begins, if slow_end; cb_inherits */
+        uint64_t blocked_on;    /* diagnostics only: an id, a time or an address */
+        struct local *inherits; /* until the strand begins, if slow_end. See cb_inherits */
     };
     int64_t since; /* diagnostics only */
 };
@@ -176,7 +177,7 @@ static inline strand_exception *cb_exception(const struct cb *c)
     return UNLIKELY(c->outcome > OUTCOME_VALUE) ? c->exception : NULL;
 }
 
-/* The same; the reference becomes the caller's. */
+/* As cb_exception. The reference becomes the caller's. */
 static inline strand_exception *cb_take_exception(struct cb *c)
 {
     strand_exception *e = cb_exception(c);
@@ -185,42 +186,42 @@ static inline strand_exception *cb_take_exception(struct cb *c)
     return e;
 }
 
-/* It ends by an exception. */
+/* The strand ends by an exception. */
 static inline void cb_throws(struct cb *c, strand_exception *e)
 {
     c->exception = e;
-    c->outcome = OUTCOME_FAILED; /* to be judged */
+    c->outcome = OUTCOME_FAILED; /* for now: judge in end.c decides */
     c->slow_end = true;
 }
 
-/* What a strand has open; no other strand touches it. All members but `tries` and `locals` are zero when nothing is
- * open: leaving a block, a section or a try block restores that. */
+/* The blocks, sections and try blocks that a strand has open. No other strand touches it. When nothing is open, all
+ * members but `tries` and `locals` are zero. */
 struct own {
     struct strand_try_ *tries; /* the innermost open one */
-    struct flight *flight;     /* what is in flight: the newest, linked by outer */
+    struct flight *flight;     /* the newest exception in flight; linked by outer */
     struct block *blocks;      /* the innermost open one */
-    uint32_t depth;            /* how many blocks are open: the index of the innermost; index 0 is its own cancel */
+    uint32_t
+        depth; /* the number of open blocks, and the index of the innermost one; index 0 is the strand's own cancel */
     uint32_t floor; /* sources with an index below it are deferred: by a shield, or while an exception is in flight */
-    struct lockset *lockset; /* the locks that it holds; NULL if it never held one, else slow_end */
+    struct lockset *lockset; /* the locks that the strand holds; NULL if it never held one. Otherwise slow_end is set */
     struct local *locals;
-    uint32_t shield; /* as floor, by shields alone */
-    /* A strand in a section must not suspend. */
+    uint32_t shield; /* as floor, but raised by shields only */
     int section_line;
-    const char *section_file; /* the innermost no-suspend section, or NULL: section.h */
-    struct checked *checked;  /* mutexes that it holds, the newest first: section.h */
+    const char
+        *section_file; /* the innermost no-suspend section, in which the strand must not suspend, or NULL: section.h */
+    struct checked *checked; /* the checked mutexes that the strand holds, the newest first: section.h */
 };
 _Static_assert(sizeof(struct own) == OWN_SIZE && offsetof(struct own, section_file) == OWN_KEPT * sizeof(uint64_t) &&
                    offsetof(struct own, tries) == 0,
                "it lies in a fibre");
 
-/* Nothing is open. */
 static inline bool own_is_clean(const struct own *own)
 {
     return !own->flight && !own->blocks && !own->depth && !own->floor && !own->lockset && !own->locals &&
            !own->shield && !own->section_file && !own->checked;
 }
 
-/* `me` runs, and the caller is on its thread. */
+/* `me` is running on the caller's thread. */
 static inline struct own *own_of(const struct cb *me)
 {
     return (struct own *)(void *)me->member.fibre->own;
@@ -232,7 +233,7 @@ static inline struct cb *cb_of(struct member *member)
 }
 
 /* An object of the slab of control blocks is a strand's private fibre, then its control block. An object of the slab of
- * guests is what a shared fibre knows of the strand, then its control block. */
+ * guests is the shared fibre's record of the strand, then its control block. */
 enum {
     FIBRE_ROOM = (sizeof(struct fibre) + 63) & ~63u,
     CB_SIZE = (FIBRE_ROOM + sizeof(struct cb) + 63) & ~63u,
@@ -254,7 +255,7 @@ static inline struct cb *guest_in(void *object)
     return (struct cb *)(void *)((char *)object + GUEST_ROOM);
 }
 
-/* Whether nothing of it may stay in memory that others get. */
+/* Whether its memory must be wiped before it is reused. */
 static inline bool cb_wipes(struct cb *c)
 {
     return UNLIKELY(c->guest) && guest_of(&c->member)->wipes;
@@ -271,7 +272,7 @@ static inline const char *cb_name(struct cb *c)
     const struct extra *extra = plain_load(&c->extra, memory_order_acquire); /* [PB1] */
     if (extra && extra->name[0])
         return extra->name;
-    return plain_load(&c->anchor, memory_order_relaxed) ? "strand" : "root"; /* it may be handed off meanwhile */
+    return plain_load(&c->anchor, memory_order_relaxed) ? "strand" : "root"; /* a hand-off may change the anchor */
 }
 
 /* ---- blocks: what can interrupt the strand that opened it ------------------------------------------------ */
@@ -285,13 +286,13 @@ struct block {
     struct cb *owner;
     uint32_t index;
     uint8_t kind;
-    _Atomic uint8_t due;      /* it holds */
+    _Atomic uint8_t due;      /* whether this source holds */
     struct flight *in_flight; /* at its entry */
     uintptr_t uncaught;       /* C++ exceptions in flight at its entry */
-    const char *file;         /* or words, and no line: the library opened it for the user */
+    const char *file;         /* for a block that the library opened for the user: a text, with line 0 */
     int line;
 };
-/* Where a block was opened, for formats. */
+/* Where a block was opened, for printf. */
 #define BLOCK_PLACE "%s%s%.0d"
 #define BLOCK_PLACE_OF(block) (block)->file, (block)->line ? ":" : "", (block)->line
 
@@ -299,37 +300,37 @@ struct block {
 struct owned {
     struct owned *next;
     struct pool *pool; /* of the scope's owner */
-    /* By the owner, in the order of the making backwards. It may suspend the strand that leaves, if that is no
-     * section's, and go on on another thread. */
+    /* Called by the owner, the newest first. May suspend the strand that leaves, unless that is in a no-suspend
+     * section, and may return on another thread. */
     void (*release)(struct thread *thread, struct owned *owned);
 };
 
 struct scope {
     struct block block;
-    /* The owner alone in a plain scope; under the lock in one with flags. */
+    /* A plain scope: only the owner. A scope with flags: under the lock. */
     struct link children;
     uint32_t count;
-    uint32_t look_at; /* a plain scope of so many children may keep too many that have ended; 0: it is joined. With
-                         flags: HOARD until the warning is logged */
+    uint32_t look_at; /* plain scope: with so many children it may keep too many that have ended; 0 while it is being
+                         joined. With flags: HOARD until the warning is logged */
     struct owned *belongings; /* end with it; the newest first */
-    struct link ended;        /* children that have, in order; in a plain scope all of them while it is joined, else
-                                 the failed ones */
-    size_t ends;              /* how many are in it */
+    struct link ended; /* ended children in the order of their ends; in a plain scope all of them while it is being
+                          joined, otherwise only failed ones */
+    size_t ends;       /* the length of `ended` */
     union {
         struct cb *winner;   /* FIRST_WINS */
-        struct link *unseen; /* the others: in `ended`; before it nobody has failed */
+        struct link *unseen; /* the other policies: a link of `ended`. No child before it has failed */
     };
     struct wait_node *waiter;            /* the owner, in strand_scope_wait_next, _first or _join */
     struct cancel_reason *cancel_reason; /* cancelled, and why */
-    uint32_t stack_taken; /* by the owner when it opened the scope, in bytes; 0: not known (strand/check.h) */
-    uint32_t failures;    /* failed children among `ended` that nobody has seen */
-    uint32_t expected;    /* hand-offs that are under way */
-    uint32_t enough;      /* more `ends` wake the waiter */
+    uint32_t stack_taken; /* bytes of stack in use when the owner opened the scope; 0 if unknown (strand/check.h) */
+    uint32_t failures;    /* failed children in `ended` that the owner has not seen */
+    uint32_t expected;    /* hand-offs to this scope that are under way */
+    uint32_t enough;      /* the waiter wakes when `ends` exceeds this */
     uint8_t flags;
-    bool cancelled, owned, by_policy; /* owned: by the owner */
-    bool closed;                      /* an open scope that nobody can spawn into any more */
+    bool cancelled, owned, by_policy; /* owned: the owner has cancelled it */
+    bool closed;                      /* an open scope that takes no more strands */
     atomic_flag lock;
-    _Atomic bool hoards; /* it keeps too many children that have ended, and nobody has said so */
+    _Atomic bool hoards; /* it keeps too many ended children, and the warning is still to be logged */
 };
 
 struct deadline {
@@ -348,18 +349,18 @@ union any_block {
 
 /* How often a strand has ignored one source, because it has caught the interruption or was in a noexcept function:
  * interrupt.c. Strands whose ids collide are counted again from the start, and so is a strand when another source
- * interrupts it. Only strands on the worker's thread use it, one after the other; it is atomic because ThreadSanitizer
- * does not see that. */
+ * interrupts it. Only strands on the worker's thread use it, one after the other. It is atomic because ThreadSanitizer
+ * does not see that order. */
 struct ignored {
     _Atomic uint64_t id, source, count;
 };
 
-/* The part of a thread's record that this layer has. Parts of layers above lie behind it: layer.h. */
+/* This layer's part of a thread's record. Parts of higher layers follow it: layer.h. */
 struct worker {
     struct thread thread;
     struct slab_cache cbs, guests, blocks, objects, tickets;
-    uint64_t serial, serials;     /* the next, and how many are left */
-    strand_exception *exceptions; /* kept for the next throws: exception_reserve.c */
+    uint64_t serial, serials;     /* the next serial, and how many are left */
+    strand_exception *exceptions; /* a stock for coming throws: exception_reserve.c */
     uint32_t exceptions_count;
     struct ignored ignored[8];
 };
@@ -367,48 +368,50 @@ struct worker {
 enum { SERIAL_BATCH = 1 << 16 };
 
 enum { OBJECT_SIZE = 256, TICKET_SIZE = CACHE_LINE };
-/* In the serial of a handle of an object, so that none is taken for one of another kind: strands and channels have no
- * mark. The other bits from 56 to 62 belong to layers above; src/run/run.c asserts that all are different. */
+/* Marks in the serial of a handle tell the kinds of objects apart. Strands and channels have no mark. Higher layers use
+ * the other bits from 56 to 62; src/run/run.c asserts that all marks differ. */
 #define MARK_FIBRE (UINT64_C(1) << 62)
 #define MARK_POOL (UINT64_C(1) << 59)
-/* Where the lock of an object of any kind is. A strand that has waited at an object takes this lock even if another
+/* The offset of the lock in every kind of object. A strand that has waited at an object takes this lock even if another
  * object has the memory by then. */
 enum { OBJECT_LOCK = 24 };
 
-/* Functions of src/run that layers below it call: it sets them before the run has a strand. */
+/* Functions of src/run that lower layers call. src/run sets them before the run has a strand. */
 struct run_ops {
     /* strand_pool_open */
     strand_pool (*pool_open)(strand_scope scope, const strand_pool_attr *attr);
-    /* Wait until the run is dry, or `over` is set by a strand that calls wake_dry then for *waiter, which is the caller
-     * meanwhile. Throws if it is interrupted. */
+    /* Waits until the run is dry, or until another strand has set `over` and called wake_dry for *waiter, which is the
+     * caller meanwhile. Throws if the caller is interrupted. */
     void (*wait_dry_or)(struct thread *thread, struct cb *me, struct cb *_Atomic *waiter, const _Atomic bool *over);
     void (*wake_dry)(struct thread *thread, const struct cb *waiter);
 };
 
 enum { RUN_PARTS = 3 };
 
-/* The part of a run's record that this layer has. Parts of layers above lie behind it: layer.h. */
+/* This layer's part of a run's record. Parts of higher layers follow it: layer.h. */
 struct runtime {
     struct subprocess sub;
     const struct run_ops *ops;
     const struct layer *const *layers; /* ends with NULL */
-    void *parts[RUN_PARTS];            /* of layers above that do not know each other; each has an index */
+    void *parts[RUN_PARTS];            /* parts of higher layers that do not know each other, by index */
     strand_options options;
     const struct reports *reports; /* print.h */
     struct slab cbs, guests, blocks;
-    struct slab objects; /* of OBJECT_SIZE bytes: what else has handles */
+    struct slab objects; /* of OBJECT_SIZE bytes: the other things that have handles */
     struct slab tickets; /* of TICKET_SIZE bytes: the records of lockset.h, and other small ones */
     struct cb *root;
     void *result;
     strand_exception *exception;
     _Atomic int64_t live; /* kept only if max_strands is set */
-    /* A strand could not start. True: that is dealt with, and it has ended with a value. */
+    /* Called when a strand could not start. Returns true if the callee has dealt with that: the strand has ended with a
+     * value. */
     bool (*_Atomic refused)(struct thread *thread, struct cb *c);
     struct arch_run listed;
-    char deadlock[200];       /* what it was about, for the exception */
-    _Atomic bool told_to_end; /* by a shut-down, or because it was out of work: the root's interruption is no failure */
+    char deadlock[200]; /* its description, for the exception */
+    _Atomic bool
+        told_to_end; /* by a shut-down, or because the run was out of work: the root's interruption is not a failure */
     struct unwindings unwindings;
-    bool shares;          /* for tests: strands that name no fibre live on pool.common */
+    bool shares;          /* for tests: strands without attr.fibre run on pool.common */
     bool slow_spawn;      /* shares, or max_strands */
     atomic_flag hand_off; /* join.c */
 };
@@ -428,7 +431,7 @@ OWN_INLINE struct cb *current_of(struct thread *thread)
     return cb_of(thread->current->active);
 }
 
-/* The calling strand's thread; misuse if the caller is none. */
+/* Returns the calling strand's thread. Misuse if the caller is not a strand. */
 struct thread *must_thread_(const char *function);
 static inline struct thread *must_be_strand(const char *function)
 {
@@ -436,8 +439,8 @@ static inline struct thread *must_be_strand(const char *function)
     return LIKELY(thread && thread->current) ? thread : must_thread_(function);
 }
 
-/* Every operation that may block begins with it. A frame that is larger than the guard page may step over it: its
- * strand then runs on another one's stack, and is stopped before the operation writes into a buffer there. */
+/* Called at the start of every operation that may block. A frame that is larger than the guard page may step over it;
+ * the strand then runs on another strand's stack. The check ends the program before the operation writes there. */
 void stack_left_(struct thread *thread, const char *sp);
 static inline void must_be_on_its_stack(struct thread *thread)
 {
@@ -457,7 +460,7 @@ OWN_INLINE uint64_t next_serial(struct worker *worker)
     return worker->serial++;
 }
 
-/* Each thread counts its own; a reader adds them up. */
+/* Each thread has its own count; a reader adds them up. */
 OWN_INLINE void count_up(_Atomic uint64_t *count)
 {
     atomic_store_explicit(count, atomic_load_explicit(count, memory_order_relaxed) + 1,
@@ -476,7 +479,7 @@ OWN_INLINE void count_ended(struct thread *thread)
 
 /* ---- compare-and-swap, atomic only if another thread may compete ------------------------------------------- */
 
-/* Each word has its own protocol: the callers' lines have its labels. */
+/* Each word has its own protocol. The labels stand at the callers. */
 
 static inline bool swap_word(_Atomic uint64_t *word, uint64_t *old, uint64_t new, bool shared)
 {

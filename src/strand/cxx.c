@@ -21,7 +21,7 @@ static bool is_about_static_object(const char *type)
     return type && strcmp(type, "N9__gnu_cxx20recursive_init_errorE") == 0;
 }
 
-/* The strand goes on with an exception of its own, which keeps that of C++. */
+/* Throws an exception of the library on in place of the C++ exception, which it keeps as its payload. */
 COLD void cxx_on_foreign(const struct arch_foreign *foreign)
 {
     struct cb *me = current_of(must_be_strand("strand_fn"));
@@ -39,7 +39,7 @@ COLD void cxx_on_foreign(const struct arch_foreign *foreign)
     exception_throw(me, e);
 }
 
-/* A process has handlers of two runtimes. On a plain thread, as before main, there is no run whose log it could be. */
+/* Warns if the process has two C++ runtimes. A plain thread, for example before main, has no run with a log. */
 void strand_cxx_use_(const struct strand_cxx_runtime_ *runtime)
 {
     static const char text[] =

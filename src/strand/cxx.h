@@ -1,15 +1,15 @@
 /*
- * What C++ code does with exceptions, as far as strands have to know: a handler that catches one of ours tells nobody,
- * and neither does an exception of C++ that is in flight. What is known of either is brought up to date where it
- * counts: at the start of an operation, a block, a try block or a throw.
+ * How strands follow what C++ code does with exceptions. The runtime notifies nobody when a handler catches an
+ * exception of the library, or when a C++ exception is in flight. So the strand's records are brought up to date where
+ * they are read: at the start of an operation, a block, a try block or a throw.
  *
- * STATE     thread->cxx->uncaught, the runtime's own count, is the strand's while it runs: exceptions in flight,
- *           ours included, that no handler has. A try block and a block of ours record it when they are entered.
- * INVARIANTS [U1] the strand runs because of an exception if and only if the count is higher than at the entry of
- *           the innermost try block: then every source is put off that lies outside of the blocks that were opened
- *           since. [U2] own.flight has no exception that a handler has, once it was brought up to date; a handler
- *           that rethrows one puts it back, before the first frame is unwound.
- * NOT DONE  notice by the runtime: there is none.
+ * STATE     thread->cxx->uncaught is the C++ runtime's own count for the strand that runs: the exceptions in flight,
+ *           the library's included, that no handler has caught. Blocks and try blocks record it when they are entered.
+ * INVARIANTS [U1] the strand runs clean-ups of an exception if and only if the count is higher than at the entry of the
+ *           innermost try block. Then every source outside of the blocks that were opened since is put off. [U2] after
+ *           an update, own.flight has no exception that a handler has caught. A handler that rethrows an exception puts
+ *           it back before the first frame is unwound.
+ * NOT DONE  a notification by the C++ runtime: there is none.
  * TESTED BY tests/spec/cxx.cc, tests/spec/cxx_handlers.cc.
  */
 #ifndef STRAND_CXX_H
@@ -17,12 +17,12 @@
 
 #include "exception.h"
 
-/* fn(arg). An exception of C++ that would leave it is thrown on as STRAND_FOREIGN. */
+/* Calls fn(arg). A C++ exception that would leave fn is thrown on as STRAND_FOREIGN. */
 static inline void *cxx_call(struct thread *thread, strand_fn *fn, void *arg)
 {
     return UNLIKELY(thread->cxx != NULL) ? arch_call(fn, arg) : fn(arg);
 }
-/* As strand_try; an exception of C++ is returned as STRAND_FOREIGN. */
+/* As strand_try. A C++ exception is returned as STRAND_FOREIGN. */
 strand_exception *cxx_try(strand_fn *fn, void *arg);
 /* For arch_on_foreign. */
 void cxx_on_foreign(const struct arch_foreign *foreign);
@@ -37,8 +37,8 @@ static inline void cxx_settle(struct thread *thread, struct cb *me)
         cxx_settle_(thread, me);
 }
 
-/* Before own.flight is compared with what it was at the entry of a block or try block: a handler that has ended since
- * may have rethrown an exception, which another handler then caught [U2]. */
+/* Called before own.flight is compared with its value at the entry of a block or try block: a handler that has ended
+ * since may have rethrown an exception, which another handler then caught [U2]. */
 static inline void cxx_set_aside(struct thread *thread, struct cb *me)
 {
     if (UNLIKELY(thread->cxx != NULL))

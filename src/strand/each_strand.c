@@ -1,12 +1,12 @@
 /*
- * All strands of a run: those in its slabs. See all.h.
+ * All strands of a run, found in its slabs. See each_strand.h.
  */
 #include "each_strand.h"
 
-/* Whether it is a strand; its id. */
+/* Whether the record is a strand. Sets its id. */
 static bool is_live(struct cb *c, uint64_t *id)
 {
-    uint64_t word = atomic_load_explicit(&c->word, memory_order_acquire); /* with cb_publish_ [HN2] */
+    uint64_t word = atomic_load_explicit(&c->word, memory_order_acquire); /* pairs with cb_publish_ [HN2] */
     *id = word_serial(word);
     return *id && !(word & (WORD_DEAD | WORD_FREE));
 }

@@ -23,7 +23,7 @@
 
 /* ---- ending ---------------------------------------------------------------------------------------------- */
 
-/* All that wait, the first come first. */
+/* Wakes all waiters in FIFO order. */
 static void wake_waiters(struct thread *thread, uintptr_t ends, struct batch *batch)
 {
     struct wait_node *node = (struct wait_node *)(ends & ~(uintptr_t)ENDS_BITS), *ordered = NULL;
@@ -43,7 +43,8 @@ static void wake_waiters(struct thread *thread, uintptr_t ends, struct batch *ba
     }
 }
 
-/* The interruption that a strand ended by, as others see it: the same object, unless somebody has kept it. */
+/* Turns the interruption that ended a strand into the error that other strands see. The object stays the same unless
+ * another holder has a reference. */
 static strand_exception *to_others(struct cb *c, strand_exception *e)
 {
     struct cancel_reason *reason = e->cancel_reason;
@@ -69,8 +70,8 @@ static bool was_pruned(struct cb *c, bool cancelled)
     return cancelled && reason && reason->pruned;
 }
 
-/* It was another strand that was pruned, and this one lets it through: to its own owner that is a child-cancelled as
- * any other, with the pruning as its cause. */
+/* The exception says that another strand was pruned, and this strand let it through. The strand's own owner sees an
+ * ordinary child-cancelled, with the pruning as its cause. */
 static strand_exception *pruned_below(struct cb *c, strand_exception *e)
 {
     strand_exception *other =
@@ -80,8 +81,8 @@ static strand_exception *pruned_below(struct cb *c, strand_exception *e)
     return other;
 }
 
-/* An interruption never crosses strands: to others it is an error, child-cancelled. That a strand was pruned, its own
- * owner is told, and nobody else. */
+/* Decides the outcome. An interruption never crosses strands: others see an error, child-cancelled. Only the strand's
+ * own owner sees that it was pruned. */
 static void judge(struct cb *c)
 {
     strand_exception *e = cb_exception(c);
@@ -109,13 +110,13 @@ COLD void end_waited_for_(struct thread *thread, uintptr_t ends)
     batch_deliver(thread, &batch);
 }
 
-/* Without a look at its anchor, which somebody may be changing. */
+/* Does not read the anchor, which another strand may be changing. */
 static bool is_root(struct thread *thread, struct cb *c)
 {
     return c == runtime_of(thread)->root;
 }
 
-/* Publish the end: from the return on, c may be somebody else's [E1]. */
+/* Publishes the end. After the return the memory of c may serve another strand [E1]. */
 static void publish(struct thread *thread, struct cb *c, struct batch *batch)
 {
     bool failed = c->outcome == OUTCOME_FAILED && !is_root(thread, c);
@@ -207,7 +208,7 @@ void end_refused(struct member *member, int error)
     struct thread *thread = thread_self();
     struct cb *c = cb_of(member);
     struct batch batch;
-    arch_san_acquire(c); /* as its first step would have */
+    arch_san_acquire(c); /* a strand that starts does this first */
     struct local *inherits = cb_inherits(c);
     batch_init(&batch);
     bool (*refused)(struct thread *, struct cb *) =

@@ -1,25 +1,25 @@
 /*
  * The end of a strand, and waiting for it. Page: docs/protocols/end.md.
  *
- * PARTIES   the strand that ends; its owner (join, leave); anybody that waits; whoever hands it off.
- * STATE     ends: 0, or a list of wait nodes (the newest first), with bits: LOCK (somebody changes the list or the
- *           anchor), NOTIFY (the scope wants to know of every end), OVER (it has ended; the list is empty for good).
+ * PARTIES   the strand that ends; its owner (join, leave, hand-off); strands that wait for the end.
+ * STATE     ends: 0, or a list of wait nodes (the newest first), with bits: LOCK (a party changes the list or the
+ *           anchor), NOTIFY (the scope is notified of the end in any case), OVER (the strand has ended; the list stays
+ *           empty).
  *             nodes --(swap)--> nodes', LOCK --> nodes''    waiters, hand-off
  *             nodes --(swap)--> nodes+NOTIFY                the owner joins its plain scope
- *             nodes --(swap)--> OVER                        the end, if nobody else has to be told
- *             nodes --(swap)--> nodes+LOCK --> OVER         the end of one that failed, or whose scope is notified
- * OWNERSHIP what the strand wrote (outcome, result, exception) is its own before OVER and the owner's after it.
- * INVARIANTS [E1] from OVER on the ending strand touches nothing of its control block: the owner may have given it
- *           away. [E2] every node that was linked is claimed, or told that it is let go of (linked = 0), exactly once.
- *           [E3] a failure is raised in the scope before OVER. [E4] under LOCK, where a node says LINKED_BACK, so do
- *           all behind it, and each of them knows the one before it (link.prev; NULL: it is the first), unless others
- *           were linked before it since. So each node learns that once, and n that are taken out cost O(n).
- * ORDERING  [E5] loads of `ends` acquire, stores release, swaps do both: what the strand did happens before its end is
- *           seen; a node that is found in the list is complete; and one critical section under LOCK happens before the
- *           next.
+ *             nodes --(swap)--> OVER                        the end, if the scope is not notified
+ *             nodes --(swap)--> nodes+LOCK --> OVER         the end of a strand that failed, or has NOTIFY
+ * OWNERSHIP outcome, result and exception belong to the strand before OVER, and to the owner after it.
+ * INVARIANTS [E1] after OVER the ending strand does not touch its control block: the owner may have freed it. [E2]
+ *           every linked node is released (linked = 0) exactly once. [E3] a failure is raised in the scope before OVER.
+ *           [E4] under LOCK, if a node is marked LINKED_BACK, so are all nodes behind it, and link.prev of each points
+ *           to the node before it (NULL for the first), except that nodes may have been linked before the first marked
+ *           one since. So each node is marked once, and removing n nodes costs O(n).
+ * ORDERING  [E5] loads of `ends` acquire, stores release, swaps do both. So what the strand did happens before its end
+ *           is seen, a node in the list is complete, and each critical section under LOCK happens before the next.
  * NOT DONE  a counted reference for as long as a strand waits: a reference until its node is linked is enough, because
  *           the end releases every linked node [E2], and an interrupted waiter reaches the strand by its handle.
- * TESTED BY tests/models/end.pml, tests/models/wait.pml (what becomes of a node).
+ * TESTED BY tests/models/end.pml, tests/models/wait.pml (the release of a node).
  */
 #ifndef STRAND_END_H
 #define STRAND_END_H
@@ -32,7 +32,7 @@ static inline bool ended(struct cb *c)
     return atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */
 }
 
-/* A strand that has ended, or is gone: the caller sees what it did. */
+/* Tells the sanitizer that the caller sees what the strand did, which has ended or is gone. */
 static inline void end_seen(strand handle)
 {
     void *c = (void *)(uintptr_t)handle.bits[0];
@@ -40,8 +40,8 @@ static inline void end_seen(strand handle)
         arch_san_acquire(c);
 }
 
-/* The current strand's function has returned or thrown; ends it. On its own stack, which is in use until the next
- * switch. */
+/* Ends the current strand, whose function has returned or thrown. Runs on the strand's stack, which stays in use until
+ * the next switch. */
 void end_slowly(struct thread *thread, struct cb *c);
 void end_waited_for_(struct thread *thread, uintptr_t ends);
 void end_publish_slowly(struct thread *thread, struct cb *c);
@@ -49,30 +49,33 @@ static inline void end_strand(struct thread *thread, struct cb *c);
 /* sched_ops.refuse. */
 void end_refused(struct member *member, int error);
 
-/* After an interrupted wait: make sure that nobody holds the node. The handle may be stale by now. */
+/* After an interrupted wait: takes the node out, or waits until the ending strand has released it. The handle may be
+ * stale. */
 void ends_unlink(struct thread *thread, strand handle, struct wait_node *node);
 void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before);
 
-/* Wait for the end of a strand that the caller keeps, at least until its node is linked. has_ref: the caller has a
- * reference, which is given back then. `handle` is the strand's. floor: interruptions below are put off. Returns false
- * if it was interrupted. `first`: a fibre to run next, taken out of its queue by the caller, or NULL. */
+/* Waits for the end of a strand, which the caller keeps from being freed until the node is linked. has_ref: the caller
+ * has a reference, which is released then. `handle` is the strand's. floor: sources below it are put off. `first`: a
+ * fibre to run next, which the caller has taken out of its queue, or NULL. Returns false if the wait was
+ * interrupted. */
 bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle, uint32_t floor, struct fibre *first,
               bool has_ref);
-/* The end of this child is under way on another thread: wait for OVER. NULL is allowed. */
+/* Spins until OVER: the end of the child is under way on another thread. NULL is allowed. */
 void end_await(struct thread *thread, struct cb *child);
-/* The owner has taken what it wants of an ended child: forget it, drop the rest, give the control block back. */
+/* Consumes an ended child: takes it out of its scope, drops what the owner has not taken, and frees the control
+ * block. */
 void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child);
-/* The rest of that, for a child that has been taken out of its scope. */
+/* As end_consume_slowly, for a child that is no longer in its scope. */
 void end_retire(struct thread *thread, struct cb *child);
 static inline void end_consume(struct thread *thread, struct scope *scope, struct cb *child);
 
-/* The strand is armed, and (if linked) linked to the end of the strand behind handle, but that has ended, or an
- * interruption holds. */
+/* Undoes the arming of end_wait: the strand behind handle has ended, or an interruption holds. linked: the node is
+ * linked to that strand's end. Returns as end_wait does. */
 bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, struct fibre *first, bool linked);
 
-/* ---- inline: what every strand pays for ------------------------------------------------------------------ */
+/* ---- inline: the fast path of every strand ------------------------------------------------------------------ */
 
-/* Somebody waited for an end: make the one that is alone run next, in the place of what ended here; several are queued.
+/* Wakes the waiters of an end. A single one runs next, in the place of the strand that ended; several are queued.
  */
 static inline void end_wake(struct thread *thread, uintptr_t ends)
 {
@@ -110,7 +113,7 @@ static inline void end_strand(struct thread *thread, struct cb *c)
         end_wake(thread, ends); /* [E1] */
 }
 
-/* Link the strand's wait node; false if c has ended. The caller keeps c (as its owner, or by a reference). */
+/* Links the strand's wait node. Returns false if c has ended. The caller keeps c (as its owner, or by a reference). */
 static inline bool ends_link(struct thread *thread, struct cb *c, struct wait_node *node)
 {
     atomic_store_explicit(&node->linked, 1, memory_order_relaxed);

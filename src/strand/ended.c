@@ -1,5 +1,5 @@
 /*
- * Waiting for the end of a strand, and giving back a strand that has ended. The protocol block is in end.h.
+ * Waiting for the end of a strand, and freeing a strand that has ended. The protocol block is in end.h.
  */
 #include "end.h"
 
@@ -23,10 +23,10 @@ void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before)
     }
 }
 
-/* Of wait_node.linked: the node knows the one before it. */
+/* A value of wait_node.linked: link.prev is set. */
 enum { LINKED_BACK = 2 };
 
-/* Under ENDS_LOCK: every node that was linked since the last time learns which one is before it [E4]. */
+/* Under ENDS_LOCK: sets link.prev of every node that was linked since the last time [E4]. */
 static void link_back(struct wait_node *first)
 {
     struct wait_node *before = NULL;
@@ -38,7 +38,7 @@ static void link_back(struct wait_node *first)
     }
 }
 
-/* Under ENDS_LOCK, and not over: the list without the node, which is in it. */
+/* Under ENDS_LOCK, and not over: returns the list without the node, which is in it. */
 static uintptr_t cut_out(uintptr_t ends, struct wait_node *node)
 {
     link_back((struct wait_node *)(ends & ~(uintptr_t)ENDS_BITS));
@@ -64,11 +64,12 @@ void ends_unlink(struct thread *thread, strand handle, struct wait_node *node)
         atomic_store_explicit(&c->ends, ends, memory_order_release); /* [E5] */
         unref_cb(thread, c);
     }
-    while (atomic_load_explicit(&node->linked, memory_order_acquire)) /* [E2] its end is under way */
+    while (atomic_load_explicit(&node->linked,
+                                memory_order_acquire)) /* [E2] the end is under way, and releases the node */
         platform_await(thread);
 }
 
-/* Not to be waited for after all. */
+/* Retracts the wait. Returns false if it was claimed. */
 static bool stays(struct thread *thread, struct cb *me, struct fibre *first)
 {
     if (!wait_retract(thread, me))
@@ -79,7 +80,7 @@ static bool stays(struct thread *thread, struct cb *me, struct fibre *first)
     return true;
 }
 
-/* Resumed: true if by the end; else it is made sure that nobody holds the node. */
+/* After the resumption: returns true if the end won; otherwise makes sure that the node is released. */
 static bool won(struct thread *thread, struct cb *me, strand handle, bool linked)
 {
     if (LIKELY(wait_over(me) == WAIT_WON))
@@ -104,7 +105,7 @@ COLD bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, st
             ends_unlink(*thread, handle, node);
         return !linked;
     }
-    *thread = park(*thread, first); /* somebody has claimed it */
+    *thread = park(*thread, first); /* the wait was claimed */
     return won(*thread, me, handle, linked);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Misuse of an address in the stack of a shared fibre, which other strands use while the caller is inactive.
+ * Reports of addresses in the stack of a shared fibre, which other strands use while the caller is inactive.
  */
 #include "escape.h"
 

@@ -1,5 +1,5 @@
 /*
- * Addresses that must not lie in the stack of a shared fibre, because others use them.
+ * Addresses that other strands or threads use must not lie in the stack of a shared fibre.
  */
 #ifndef STRAND_ESCAPE_H
 #define STRAND_ESCAPE_H
@@ -12,8 +12,8 @@ OWN_INLINE bool lies_on_shared_stack(struct thread *thread, const void *at)
     return UNLIKELY(thread_on_shared(thread)) && shared_fibre_has(thread->current, at);
 }
 
-/* An address is about to be handed to others: it must not lie in the stack of the shared fibre that the caller runs on,
- * which is somebody else's while the caller is inactive. Misuse of `function`; what: "the argument", ... */
+/* An address is about to be handed to others. Misuse of `function` if it lies in the stack of the shared fibre that the
+ * caller runs on, which other strands use while the caller is inactive. what: "the argument", for example. */
 void must_not_escape_(struct cb *me, const void *at, const char *what, const char *function);
 OWN_INLINE void must_not_escape(struct thread *thread, const void *at, const char *what, const char *function)
 {
@@ -21,8 +21,8 @@ OWN_INLINE void must_not_escape(struct thread *thread, const void *at, const cha
         must_not_escape_(current_of(thread), at, what, function);
 }
 
-/* Debug builds: what is copied for others holds no such address either. Each word of it is looked at, what lies between
- * two members too. lock: given back before a misuse is told, in a run of several threads; or NULL. */
+/* Debug builds: a block that is copied for others must not contain such an address either. Every word is checked,
+ * padding included. lock: in a run of several threads, released before a misuse is reported; or NULL. */
 #ifdef STRAND_DEBUG_BUILD
 void must_not_hold_address(struct thread *thread, const void *block, size_t size, atomic_flag *lock, const char *what,
                            const char *function);
@@ -34,8 +34,8 @@ OWN_INLINE void must_not_hold_address(struct thread *thread, const void *block, 
 }
 #endif
 
-/* The same of an object of the user's that others wait at, or are about to. A zeroed one is first seen where somebody
- * finds it taken: so this stands on the slow ways of the functions on it. O(1). */
+/* Likewise for an object in the user's memory that others wait at. The library first sees a zeroed object when a caller
+ * contends for it, so this check stands on the slow paths. O(1). */
 void must_lie_elsewhere_(struct cb *me, const void *object, const char *noun, const char *function);
 OWN_INLINE void must_lie_elsewhere(struct thread *thread, const void *object, const char *noun, const char *function)
 {

@@ -1,6 +1,6 @@
 /*
- * The exception object: its memory, its trace, and what users read of it. Throwing is in exception_flight.c, what it
- * carries in carry.c.
+ * The exception object: its memory, its trace, and the functions that read it. Throwing is in exception_flight.c;
+ * causes and suppressed exceptions are in carry.c.
  */
 #include "exception.h"
 
@@ -95,7 +95,7 @@ void exception_must_hold(const strand_exception *e, const char *function)
 
 /* ---- giving back -------------------------------------------------------------------------------------------- */
 
-/* The object alone. */
+/* Frees the object, not what it carries. */
 static void give_back(strand_exception *e)
 {
     cancel_reason_release(e->cancel_reason);
@@ -135,7 +135,7 @@ static void free_payload(strand_exception *e)
     hook_over(&hook);
 }
 
-/* The exceptions whose last reference goes are linked by `walk`: nobody else reaches them any more. */
+/* Exceptions whose last reference is gone are linked by `walk`: no other holder reaches them. */
 static strand_exception *drop(strand_exception *dying, strand_exception *e)
 {
     if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1) /* [RF1] */
@@ -144,7 +144,7 @@ static strand_exception *drop(strand_exception *dying, strand_exception *e)
     return e;
 }
 
-/* From the mark on, another ring may take an exception that others hold, and write its `next` [EX1]. */
+/* As soon as `listed` is cleared, another ring may take an exception that others hold, and write its `next` [EX1]. */
 static strand_exception *drop_ring(strand_exception *dying, strand_exception *newest)
 {
     strand_exception *s = newest ? newest->next : NULL;
@@ -156,7 +156,7 @@ static strand_exception *drop_ring(strand_exception *dying, strand_exception *ne
     return dying;
 }
 
-/* The last reference is gone: gives back all that the exception carries too. */
+/* The last reference is gone: frees the exception, and releases all that it carries. */
 static NOINLINE void destroy(strand_exception *e)
 {
     if (UNLIKELY(atomic_load_explicit(&e->caught, memory_order_relaxed)))
@@ -245,7 +245,7 @@ uint64_t strand_exception_progress(const strand_exception *e)
 
 /* ---- traces ---------------------------------------------------------------------------------------------- */
 
-/* A seed refuses no memory here: how often it is asked for depends on the frames, which are the compiler's. */
+/* Seeded runs do not refuse memory here: the number of allocations depends on the frames, and so on the compiler. */
 
 static bool room_for_segment(strand_exception *e)
 {
@@ -265,7 +265,7 @@ static bool room_for_segment(strand_exception *e)
     return true;
 }
 
-/* Makes room for `count` more frames; returns for how many there is. */
+/* Makes room for `count` more frames. Returns for how many there is room. */
 static size_t room_for_frames(strand_exception *e, size_t count)
 {
     size_t free_room = (size_t)(e->ips_room - e->ips_count);

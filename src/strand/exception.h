@@ -10,7 +10,8 @@
 
 enum { EXCEPTION_TEXT = 201, TRACE_FIRST = 32, TRACE_MOST = 1024, SEGMENTS_FIRST = 4 };
 
-/* A part of a trace: where it was thrown, which strand it left, where that had been spawned, where it was joined. */
+/* A part of a trace: where the exception was thrown; a strand that it left, and where that was spawned; or where that
+ * strand was joined. */
 enum segment_kind { SEGMENT_THROWN, SEGMENT_STRAND, SEGMENT_JOINED };
 struct segment {
     uint8_t kind;
@@ -19,8 +20,8 @@ struct segment {
     char name[32];
 };
 
-/* One unwinding. It lies in an exception object, its vehicle, which need not be the exception that is thrown: that one
- * may be swapped on the way, or may be flying in another strand already. */
+/* One unwinding. It lies in an exception object, its vehicle. The vehicle may differ from the exception that is thrown,
+ * which may be swapped on the way, or may be in flight in another strand already. */
 struct flight {
     struct arch_flight arch;
     struct flight *outer;        /* the next older one of the same strand */
@@ -44,7 +45,7 @@ struct strand_exception {
     void *payload;
     void (*payload_free)(void *);
     struct strand_exception *cause, *ring, *next, *walk; /* carry.h */
-    const void *source; /* interrupted: the block, or the control block, that it is by */
+    const void *source; /* of an interruption: the block, or the control block, that caused it */
     uint64_t source_serial;
     uint64_t progress;
     uint16_t ips_count, ips_room, segments_count, segments_room;
@@ -54,11 +55,11 @@ struct strand_exception {
     struct segment segments_first[SEGMENTS_FIRST];
     char text[EXCEPTION_TEXT];
     uint16_t ring_count;   /* carry.h */
-    _Atomic bool mistaken; /* a catch block named another kind of the same name */
+    _Atomic bool mistaken; /* a catch block named a different kind with the same name */
 };
 _Static_assert(sizeof(struct strand_exception) <= 912, "every thread keeps some, and a failing child costs one");
 
-/* Whether the kind is `other` or lies below it. */
+/* Whether the kind is `other` or is below it. */
 static inline bool kind_is_below(const strand_kind *kind, const strand_kind *other)
 {
     for (; kind; kind = kind->parent)
@@ -67,12 +68,12 @@ static inline bool kind_is_below(const strand_kind *kind, const strand_kind *oth
     return false;
 }
 
-/* New, with one reference, without a trace. Never NULL. */
+/* Returns a new exception with one reference and without a trace. Never NULL. */
 strand_exception *exception_new(const strand_kind *kind, const char *format, ...) __attribute__((format(printf, 2, 3)));
 strand_exception *exception_new_va(const strand_kind *kind, const char *format, va_list args);
 void exception_text(strand_exception *e, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* An exception that is kept may be thrown in several strands at once: its trace, which grows with it, is under a lock.
- * It is held for as long as a trace takes; nobody suspends inside. */
+/* The lock protects the trace: several strands may throw one exception at once, and each appends to it. A holder takes
+ * one trace, and does not suspend. */
 static inline void exception_lock(strand_exception *e)
 {
     spin_lock(&e->lock, thread_self());
@@ -83,12 +84,12 @@ static inline void exception_unlock(strand_exception *e)
     spin_unlock(&e->lock);
 }
 
-/* Append the calling strand's frames. */
+/* Appends the calling strand's frames. */
 void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c);
-/* Append "left strand so-and-so, spawned there". */
+/* Appends that the exception left strand c, and where c was spawned. */
 void exception_left(strand_exception *e, struct cb *c);
 
-/* Put e (one reference is taken over) in flight. If it would leave a clean-up that runs during unwinding, the program
+/* Puts e (one reference is taken over) in flight. If it would leave a clean-up that runs during unwinding, the program
  * ends. */
 struct arch_flight *exception_start(struct cb *me, strand_exception *e);
 /* Throw e. Inline: every frame between the thrower and the unwinder is one more to unwind. */
@@ -96,14 +97,15 @@ __attribute__((noreturn, always_inline)) static inline void exception_throw(stru
 {
     arch_unwind(exception_start(me, e));
 }
-/* Take the newest one in flight out of flight; its reference is the caller's. `outer` was in flight before the block
- * that catches it was entered: another one between them ends the program. */
+/* Takes the newest exception in flight out of flight and returns its reference. `outer` was the newest one when the
+ * block that catches was entered. If there is another one between the two, the program ends. */
 strand_exception *exception_land(struct cb *me, const struct flight *outer);
-/* Take the exceptions that a C++ handler has caught out of those in flight. */
+/* Takes the exceptions that a C++ handler has caught out of flight. */
 void exception_set_aside(struct cb *me);
-/* Put `with` in the place of the newest exception in flight; the reference to that is the caller's. */
+/* Replaces the newest exception in flight by `with`. Returns the reference to the old one. */
 strand_exception *exception_swap(struct cb *me, strand_exception *with);
-/* Misuse if the only reference is that of a catch block, where the caller gives one away that it ought to hold. */
+/* Misuse if the catch block holds the only reference: the caller is about to give away a reference that it does not
+ * hold. */
 void exception_must_hold(const strand_exception *e, const char *function);
 
 /* Memory: src/strand/exception_reserve.c. Never NULL. */

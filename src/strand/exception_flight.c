@@ -8,7 +8,7 @@
 
 /* ---- in flight ------------------------------------------------------------------------------------------- */
 
-/* No handler has it any more, and nobody unwinds it. Its exception's reference is the caller's. */
+/* The flight is over: no handler has the exception, and no frame is unwound. Returns the reference to the exception. */
 static strand_exception *finish(struct flight *flight)
 {
     strand_exception *e = flight->exception, *vehicle = flight->vehicle;
@@ -68,7 +68,7 @@ void exception_set_aside(struct cb *me)
     }
 }
 
-/* Sources below it are put off [U1]. */
+/* Sources below the returned floor are put off [U1]. */
 static uint32_t floor_now(const struct own *own, uintptr_t uncaught)
 {
     if (uncaught <= own->tries->uncaught)
@@ -83,7 +83,7 @@ COLD void cxx_settle_(struct thread *thread, struct cb *me)
 {
     exception_set_aside(me); /* [U2] */
     if (own_of(me)->flight && !own_of(me)->flight->arch.thrown)
-        return; /* the runtime lacks a function, so the count leaves out ours: its handler settles the floor */
+        return; /* the C++ runtime lacks a function and does not count our exceptions: the handler settles the floor */
     own_of(me)->floor = floor_now(own_of(me), thread->cxx->uncaught);
 }
 
@@ -125,8 +125,8 @@ static void release(void *e)
     strand_exception_release(e);
 }
 
-/* Where a handler of C++ may stop it, the unwinding itself has to tell whether it leaves a clean-up: it may get to the
- * frame whose clean-up runs. */
+/* A C++ handler may stop the exception. So only the unwinding can find out whether it leaves a clean-up: it then
+ * reaches the frame whose clean-up runs. */
 static COLD void wrap(struct flight *flight, bool in_clean_up)
 {
     static const struct arch_thrown_ops ops = {keep, release, again, escapes};
@@ -141,15 +141,16 @@ static COLD void wrap(struct flight *flight, bool in_clean_up)
 
 /* ---- throwing -------------------------------------------------------------------------------------------- */
 
-/* Thrown in a clean-up that runs because of another one, with no try block in between: nothing of ours could catch it
- * in time. */
+/* Whether the throw is in a clean-up that runs because of another exception, without a try block in between that could
+ * catch it. */
 static bool is_in_clean_up(struct cb *me)
 {
     struct own *own = own_of(me);
     return own->flight && (!own->tries || own->tries->in_flight != own->flight);
 }
 
-/* What carries e: itself, unless it is kept by somebody who throws it elsewhere at this moment. */
+/* Returns the flight of e itself. If e is in flight in another strand already, returns that of a new object, its
+ * vehicle. */
 static struct flight *vehicle_for(strand_exception *e)
 {
     bool flying = atomic_exchange_explicit(&e->flying, true, memory_order_acquire); /* [LK1] */
@@ -182,7 +183,7 @@ strand_exception *exception_swap(struct cb *me, strand_exception *with)
     struct flight *flight = own_of(me)->flight;
     strand_exception *old = flight->exception;
     if (!flight->vehicle)
-        flight->vehicle = strand_exception_keep(old); /* the unwinder goes on in the old object */
+        flight->vehicle = strand_exception_keep(old); /* the unwinder continues with the old object */
     flight->exception = with;
     arch_flight_swap(&flight->arch, with);
     return old;

@@ -1,5 +1,5 @@
 /*
- * Exceptions in words, with what they carry.
+ * Printing exceptions, with what they carry.
  */
 #include "exception_print.h"
 
@@ -24,8 +24,8 @@ static void head_of_segment(int fd, int indent, const struct segment *s)
                    s->count ? ", which had been spawned" : "");
 }
 
-/* One that is kept may grow meanwhile, elsewhere: what is printed is copied out under its lock, piece by piece. What
- * stands in a trace stays as it is. */
+/* The trace of a kept exception may grow meanwhile, in another strand. So it is copied out under the lock, piece by
+ * piece. The existing part of a trace does not change. */
 static bool copy_segment(strand_exception *e, unsigned i, struct segment *to)
 {
     exception_lock(e);
@@ -90,14 +90,14 @@ static void print_line(int fd, struct arch_names *names, const struct carried *l
     trace(fd, names, indent + 2, e);
 }
 
-/* What the ring of the line's exception has besides the lines below it. */
+/* Prints how many exceptions of the line's ring have no line. */
 static void print_unshown(int fd, const struct carried *line)
 {
     if (line->unshown)
         print_text(fd, "%*s... and %zu more suppressed\n", indent_of(line) + 2, "", line->unshown);
 }
 
-/* The lines above `next` that nothing is below any more, the innermost first. */
+/* Ends the lines from `last` up to, but not including, `up`: the innermost first. */
 static void print_ends(int fd, const struct carried *all, size_t last, size_t up)
 {
     for (; last != up; last = all[last].up)

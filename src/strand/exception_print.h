@@ -1,5 +1,5 @@
 /*
- * Ends of the program because of an exception. strand_exception_print is in include/strand/exception.h.
+ * Reports of exceptions that end the program. strand_exception_print is declared in include/strand/exception.h.
  */
 #ifndef STRAND_EXCEPTION_PRINT_H
 #define STRAND_EXCEPTION_PRINT_H

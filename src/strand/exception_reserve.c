@@ -1,6 +1,6 @@
 /*
- * Memory for exceptions: every thread keeps some, so that one can be thrown also when there is no memory for it, and so
- * that throwing does not cost an allocation as a rule. The last few of a thread are taken only when malloc refuses.
+ * Memory for exceptions. Every thread keeps a few objects, so that it can throw without memory, and so that a throw
+ * usually costs no allocation. The last RESERVE_LEAST objects are taken only when malloc fails.
  */
 #include "exception.h"
 
@@ -42,7 +42,7 @@ strand_exception *exception_alloc(void)
     if (worker && kept(worker) > RESERVE_LEAST)
         return pop(worker);
     if (worker && kept(worker) && platform_refuses(thread_self()))
-        return pop(worker); /* a seed does not take the last: a run does not end by its option */
+        return pop(worker); /* a refusal by a seed never takes the last object, so it can't end the program */
     strand_exception *e = malloc(sizeof *e);
     if (e)
         return e;

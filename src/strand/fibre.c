@@ -1,5 +1,5 @@
 /*
- * Opening fibres, asking about them, trimming them.
+ * Opening shared fibres, inspecting them, trimming them.
  */
 #include "fibre.h"
 
@@ -25,7 +25,7 @@ enum { COUNT_MOST = 1 << 16, ALL_LOOKED_AT = 8, LOOKED_AT = 3 };
 
 /* ---- the life of a handle -------------------------------------------------------------------------------- */
 
-/* Nobody can find it any more. */
+/* The handle is retired, and there are no references. */
 static void finish(struct thread *thread, struct fibres *fibres)
 {
     for (uint32_t i = 0; i < fibres->count; i++)
@@ -51,7 +51,7 @@ static const char *made_fibres(const struct fibres *fibres, char *buffer, size_t
     return buffer;
 }
 
-/* As long as its memory serves nobody else, it is known. */
+/* Returns "" if the memory serves another object by now. */
 static const char *made_stale_fibres(const struct fibres *fibres, uint64_t serial, char *buffer, size_t size)
 {
     bool known = word_was(atomic_load_explicit(&fibres->word, memory_order_relaxed), serial);
@@ -99,7 +99,7 @@ static int open_all(struct thread *thread, struct fibres *fibres, uint32_t count
     return 0;
 }
 
-/* Its multiples come by all of so many, and those that follow each other lie far apart. */
+/* Returns a stride that is coprime to count: its multiples visit all indexes, and consecutive ones lie far apart. */
 static uint32_t stride_for(uint32_t count)
 {
     for (uint32_t stride = (uint32_t)(count * UINT64_C(618) / 1000) + 1;; stride++) {
@@ -114,7 +114,7 @@ static uint32_t stride_for(uint32_t count)
     }
 }
 
-/* Returns 0, or a negated errno code, and then nothing is left. */
+/* Returns 0, or a negated errno code; on an error nothing stays allocated. */
 static int make(struct thread *thread, uint32_t count, size_t stack_size, const char *name, void *site,
                 struct fibres **out)
 {
@@ -190,8 +190,9 @@ static struct shared_fibre *choose_among_all(struct fibres *fibres, uint32_t tur
     return fibres->list[best];
 }
 
-/* The one whose turn it is, unless somebody is known who has fewer: of those that are looked at this time, all over the
- * group, or of those before. So a group that fills up is even, and one that has become uneven is evened out. */
+/* Chooses the fibre whose turn it is, unless a fibre with fewer strands is known: one of the LOOKED_AT that this call
+ * examines, spread over the group, or `emptiest` of earlier calls. So a group fills up evenly, and an uneven one
+ * becomes even again. */
 static struct shared_fibre *choose_among_many(struct fibres *fibres, uint32_t turn)
 {
     uint32_t emptiest = atomic_load_explicit(&fibres->emptiest, memory_order_relaxed);
@@ -211,7 +212,7 @@ struct shared_fibre *fibres_choose(struct fibres *fibres)
     return fibres->count <= ALL_LOOKED_AT ? choose_among_all(fibres, turn) : choose_among_many(fibres, turn);
 }
 
-/* ---- asking ---------------------------------------------------------------------------------------------- */
+/* ---- inspecting ---------------------------------------------------------------------------------------------- */
 
 int strand_fibre_count(strand_fibre handle)
 {
@@ -222,7 +223,7 @@ int strand_fibre_count(strand_fibre handle)
     return count;
 }
 
-/* The id of the resident, whose memory may be somebody else's by now; 0: it is. */
+/* Returns the id of the resident, or 0 if its memory serves another strand by now. */
 static uint64_t id_of_resident(struct shared_fibre *shared, struct member *resident)
 {
     uint64_t word = atomic_load_explicit(&cb_of(resident)->word, memory_order_acquire); /* [HN2] */
@@ -230,7 +231,7 @@ static uint64_t id_of_resident(struct shared_fibre *shared, struct member *resid
     return there ? word_serial(word) : 0;
 }
 
-/* Of who suspended: then. Of the caller: now. */
+/* The bytes of stack that the resident uses: at this moment if it is the caller, otherwise when it suspended. */
 static size_t used_by(struct thread *thread, struct shared_fibre *shared, struct member *resident)
 {
     if (thread->current->active == resident)
@@ -238,7 +239,7 @@ static size_t used_by(struct thread *thread, struct shared_fibre *shared, struct
     return (size_t)plain_load(&guest_of(resident)->depth, memory_order_relaxed) * sizeof(uintptr_t);
 }
 
-/* Its strands may be switching right now, on other threads: each figure is right for some moment. */
+/* Its strands may be switching on other threads meanwhile, so each figure is exact for some moment of its own. */
 static void ask(struct thread *thread, struct shared_fibre *shared, strand_fibre_info *info)
 {
     const struct shared_stack *stack = &shared->stack;

@@ -27,7 +27,7 @@ static inline bool await_ref(struct thread *thread, _Atomic uint64_t *word, uint
             old = atomic_load_explicit(word, memory_order_relaxed);
         }
     }
-    (void)atomic_load_explicit(word, memory_order_acquire); /* it is gone: the caller sees what it did [HN1] */
+    (void)atomic_load_explicit(word, memory_order_acquire); /* the object is gone: the caller sees what it did [HN1] */
     return false;
 }
 
@@ -72,7 +72,7 @@ COLD bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word)
     return new &WORD_FREE;
 }
 
-/* The record belongs to another run, if the handle is not stale. */
+/* If the handle is not stale, the record belongs to another run. */
 static COLD void check_foreign(const _Atomic uint64_t *word, uint64_t serial, const char *noun, const char *function)
 {
     if (word_serial(atomic_load_explicit(word, memory_order_relaxed)) == serial)

@@ -138,7 +138,7 @@ static inline void cb_begin_(struct cb *c)
 {
     arch_san_acquire(c);
     memset((char *)c + offsetof(struct cb, ends), 0, offsetof(struct cb, fn) - offsetof(struct cb, ends));
-    /* a thread that finds it ignores the anchor of its last life */
+    /* a thread that finds the record early must not see the anchor of its last life */
     plain_store(&c->anchor, NULL, memory_order_relaxed);
     ASSERT_SLOW(!c->extra);
 }
@@ -172,7 +172,7 @@ static inline __attribute__((always_inline)) struct cb *cb_new(struct thread *th
     plain_store(&fibre->pool, thread->pool, memory_order_relaxed); /* read by the thread that closes a pool */
     fibre->started = false;
     fibre->rank = 0;
-    plain_store(&fibre->slow_wake, 0, memory_order_relaxed); /* with a strand that spins on a mutex */
+    plain_store(&fibre->slow_wake, 0, memory_order_relaxed); /* a strand that spins on a mutex reads it */
     ASSERT_SLOW(own_is_clean(own_of(c)));
     cb_publish_(thread, c);
     return c;

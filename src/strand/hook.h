@@ -1,7 +1,7 @@
 /*
- * Functions of the user's that the library calls in the middle of something, under a lock or in nobody's strand: they
- * may neither suspend nor throw. While one runs, its strand is in a no-suspend section, whose place is the object that
- * the function was given to. It ends by hook_over; else it was left by an exception, and that is misuse.
+ * The library calls some functions of the user under a lock, or outside of strands. They may neither suspend nor throw.
+ * While one runs, its strand is in a no-suspend section, and the struct hook stands for the place of that section. The
+ * call ends by hook_over. If hook_over is skipped, an exception has left the function, which is misuse.
  *
  *     struct hook hook HOOK = {.name = "strand_chan_attr.drop", .made = made, .object = chan};
  *     hook_enter(&hook);
@@ -15,13 +15,13 @@
 #include "section.h"
 
 struct hook {
-    const char *name; /* of the member that the user has put the function into */
-    /* Where the object was made, for a report. What is locked for the function's sake is given back first: what is told
-     * of the misuse may look at the object. */
+    const char *name; /* the member that holds the function */
+    /* Writes for a report where the object was made. First it releases the locks that are held during the call, because
+     * the report may read the object. */
     const char *(*made)(const struct hook *hook, char *buffer, size_t size);
     void *object;
-    struct thread *thread; /* it does not suspend: after it, it is the same */
-    struct cb *me;         /* NULL: outside of strands, where whatever may block is misuse anyway */
+    struct thread *thread; /* the function does not suspend, so the thread stays the same */
+    struct cb *me;         /* NULL outside of strands, where every operation that may block is misuse anyway */
     bool runs;
     struct strand_guard_ section;
 };
@@ -38,13 +38,13 @@ static inline void hook_enter(struct hook *hook)
 static inline void hook_over(struct hook *hook)
 {
     hook->runs = false;
-    if (UNLIKELY(thread_self() != hook->thread)) /* it has forked, and this is the child */
+    if (UNLIKELY(thread_self() != hook->thread)) /* the function has forked, and this is the child */
         misuse_forked(NULL, hook->name);
     if (hook->me)
         section_leave(hook->me, &hook->section);
 }
 
-/* Only by an exception with the function still running. */
+/* Misuse if the function is still running: an exception leaves it. */
 void hook_thrown_(struct hook *hook);
 static inline void hook_left(struct hook *hook)
 {

@@ -17,7 +17,8 @@
 
 struct member *interrupt_raise(struct cb *c, uint32_t index, bool shared)
 {
-    /* Not before the source's flag is set: a value seen high from before would not be looked at again [I1]. */
+    /* This load comes after the store of the source's flag: the strand, which lowers `due`, may have read the flags
+     * before it [I1]. */
     uint32_t due = atomic_load_explicit(&c->due, memory_order_seq_cst);
     while (due <= index) {
         if (!shared) {
@@ -29,7 +30,7 @@ struct member *interrupt_raise(struct cb *c, uint32_t index, bool shared)
             break;
     }
     if (shared)
-        atomic_thread_fence(memory_order_seq_cst); /* also if another had raised it higher before [W4] */
+        atomic_thread_fence(memory_order_seq_cst); /* also if `due` was higher before [W4] */
     uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_seq_cst); /* [W4] */
     while (wait_tag(state) == WAIT_ARMED && index >= wait_floor(state))          /* [W3] */
         if (swap_word(&c->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_INTERRUPTED, shared))
@@ -43,8 +44,8 @@ struct member *block_raise(struct block *block, bool shared)
     return interrupt_raise(block->owner, block->index, shared);
 }
 
-/* The timer of a deadline may be late, but not later than that of one inside of it: what has passed by the clock counts
- * when it is asked who comes first. */
+/* The timer of an outer deadline may be late. It must not come after that of an inner one, so an outer deadline counts
+ * as soon as the clock has passed it. */
 static bool has_passed(struct cb *me, struct block *block)
 {
     const struct deadline *deadline = CONTAINER(block, struct deadline, block);
@@ -65,7 +66,7 @@ struct block *interrupt_source(struct cb *me)
     return source;
 }
 
-/* The highest source that holds, as `due` counts them. */
+/* Returns 1 + the number of the highest source that holds, or 0. */
 static uint32_t highest(struct cb *me)
 {
     for (struct block *block = own_of(me)->blocks; block; block = block->outer)
@@ -74,8 +75,8 @@ static uint32_t highest(struct cb *me)
     return atomic_load_explicit(&me->word, memory_order_seq_cst) & WORD_ITSELF ? 1 : 0; /* [I1] */
 }
 
-/* A source was lowered or left. A raiser sets its flag first and then raises `due`, unless it finds it higher already:
- * so after the swap the flags are looked at again, and what came in between is raised here [I1]. */
+/* A raiser sets its flag first, and raises `due` only if that is not high enough already. So after each swap the strand
+ * reads the flags again, and itself raises what came in between [I1]. */
 void interrupt_lower(struct thread *thread, struct cb *me)
 {
     uint32_t due = atomic_load_explicit(&me->due, memory_order_seq_cst); /* [I1] */
@@ -123,7 +124,7 @@ static strand_exception *by_cancel(struct cb *me)
     return e;
 }
 
-/* The exception of the first failed child that nobody has seen (a reference), or NULL. */
+/* Returns a reference to the exception of the first failed child that the owner has not seen, or NULL. */
 static strand_exception *first_failure(struct thread *thread, struct scope *scope)
 {
     scope_lock(thread, scope);
@@ -149,7 +150,7 @@ static strand_exception *by_block(struct thread *thread, struct block *block)
     return e;
 }
 
-/* The caller is the root strand, and nothing in the run can go on. */
+/* The caller is the root strand of a run in deadlock. */
 static strand_exception *by_deadlock(struct thread *thread, struct cb *root)
 {
     atomic_fetch_and_explicit(&root->word, ~(uint64_t)WORD_STUCK, memory_order_seq_cst); /* [I1] */
@@ -166,13 +167,13 @@ static strand_exception *interruption(struct thread *thread, struct cb *me)
     return source ? by_block(thread, source) : by_cancel(me);
 }
 
-/* Elsewhere are try blocks of the frames that strands run in. */
+/* Whether a try block lies on the stack. The try blocks of the frames that serve strands lie elsewhere. */
 static bool is_on(const struct stack *stack, const struct strand_try_ *try)
 {
     return (const char *)try >= stack->low && (const char *)try < stack->top;
 }
 
-/* A strand's try blocks, for src/arch/landing.c. */
+/* A strand's try blocks, for arch_unwind_ends_at. */
 struct tries {
     struct arch_catcher catcher;
     const struct strand_try_ *first, *end; /* from the innermost one to the one that receives the interruption */
@@ -187,14 +188,14 @@ static unsigned count_passed(const struct arch_catcher *catcher, uintptr_t from)
     return count;
 }
 
-/* Whether the try block receives an interruption by the source, or the error that a block inside makes of it. */
+/* Whether the try block receives an interruption by the source, or the error that an inner block turns it into. */
 static bool receives(const struct strand_try_ *try, uint32_t source, bool is_deadlock)
 {
     return !try->refuses || is_deadlock || source > try->depth;
 }
 
-/* If a noexcept function keeps the interruption by the source of this number from its handler [I2]: the address that
- * the call in that function returns to. Otherwise NULL. */
+/* If a noexcept function lies between here and the handler of an interruption by this source [I2], returns the return
+ * address of the call in that function. Otherwise returns NULL. */
 static void *noexcept_call(struct thread *thread, struct cb *me, uint32_t source)
 {
     const struct stack *stack = thread->current->stack;
@@ -206,7 +207,7 @@ static void *noexcept_call(struct thread *thread, struct cb *me, uint32_t source
     return arch_unwind_ends_at(is_on(stack, tries.end) ? (const char *)tries.end : stack->top, &tries.catcher);
 }
 
-/* cxx_settle, at the start of the next operation, lowers the floor again. */
+/* At the start of the next operation cxx_settle lowers the floor again. */
 static void *put_off(struct thread *thread, struct cb *me, uint32_t source)
 {
     void *call = noexcept_call(thread, me, source);
@@ -273,9 +274,10 @@ void interrupt_throw_over(struct thread *thread, struct cb *me, strand_exception
     exception_throw(me, e);
 }
 
-/* ---- strands that ignore it ------------------------------------------------------------------------------ */
+/* ---- strands that ignore interruptions
+ * ------------------------------------------------------------------------------ */
 
-/* The serial of the source that interrupts the strand. */
+/* Returns the serial of the source that interrupts the strand. */
 static uint64_t serial_of_source(struct cb *me)
 {
     struct block *source = interrupt_source(me);
@@ -297,7 +299,7 @@ static bool is_ignored(struct thread *thread, struct cb *me, uint64_t source)
     return count == MANY;
 }
 
-/* `has` is what the strand has done with its interruptions, at `ip`; `why`: the reason of the last one, or "". */
+/* has: "caught" or "put off". ip: where the strand did that. why: the reason of the last interruption, or "". */
 static COLD void tell_ignored(struct thread *thread, struct cb *me, const char *has, void *ip, const char *remedy,
                               const char *why)
 {
@@ -333,7 +335,7 @@ COLD bool interrupt_put_off_at_start_(struct thread *thread, struct cb *me)
 
 void interrupt_refuse(struct thread *thread, struct cb *me)
 {
-    if (thread_is_asked_for(thread)) /* who catches it and tries again keeps nobody from running */
+    if (thread_is_asked_for(thread)) /* a strand that catches it and tries again lets others run */
         thread = thread_yield(thread);
     strand_exception *e = traced_interruption(thread, me);
     if (UNLIKELY(is_ignored(thread, me, e->source_serial)))

@@ -3,12 +3,12 @@
  * docs/protocols/interrupt.md.
  *
  * A strand's sources are numbered: 0 is its own cancel, then its open scopes and deadlines from the outermost inwards.
- * `due` is 1 + the highest number of those that hold, `floor` the number below which they are put off; so "is anything
- * to interrupt me" is one comparison. Raising: set the source's own flag, raise `due`, then claim the wait if the
+ * `due` is 1 + the highest number of those that hold, `floor` the number below which they are put off; so the check for
+ * an interruption is one comparison. Raising: set the source's own flag, raise `due`, then claim the wait if the
  * source's number reaches its floor. Lowering, by the strand alone when it leaves a block that held: recompute from the
  * flags, by compare-and-swap.
  *
- * INVARIANTS [I1] when raisers and the strand are done, `due` says what the flags say. A raiser sets its flag first and
+ * INVARIANTS [I1] when raisers and the strand are done, `due` agrees with the flags. A raiser sets its flag first and
  *           then raises `due`, unless it finds it high enough already; so, after the strand has lowered `due`, it reads
  *           the flags again, and itself raises what came in between.
  *           [I2] with a C++ runtime, an interruption is thrown only if a handler can receive it. If a noexcept function
@@ -29,8 +29,8 @@
  *           into STRAND_CHILD_CANCELLED. Catching it changes nothing: the next operation throws again.
  * NOT DONE  a queue of pending interruptions: a source is a state, not an event. A flag of each block that every
  *           operation walks. A search for noexcept functions before each wait: a walk over the frames costs more than a
- *           switch. Telling an owner of a child's failure at its next join, which may never come, or throwing the
- *           child's exception in the owner's code at once: "catch all errors" inside the scope would catch it.
+ *           switch. Reporting a child's failure at the owner's next join, which may never come. Throwing the child's
+ *           exception in the owner's code at once: a handler for all errors inside the scope would catch it.
  * TESTED BY tests/models/interrupt.pml, tests/spec/interruption.c, tests/spec/cxx_noexcept.cc, tests/spec/shield.c.
  */
 #ifndef STRAND_INTERRUPT_H
@@ -45,10 +45,10 @@ static inline bool interrupted(struct cb *me)
     return UNLIKELY(atomic_load_explicit(&me->due, memory_order_seq_cst) > own_of(me)->floor); /* [I1] [W4] */
 }
 
-/* Puts off, until the next operation, the outermost source that holds, if a noexcept function, as destructors are,
- * keeps its interruption from every handler [I2]. Returns false if a handler receives it. */
+/* Puts the outermost source that holds off until the next operation, if a noexcept function (such as a destructor)
+ * keeps its interruption from every handler [I2]. Returns false if a handler receives the interruption. */
 bool interrupt_put_off_(struct cb *me);
-/* The same as interrupted, for interruptions that a handler receives. */
+/* As interrupted, but only for interruptions that a handler receives. */
 static inline bool interrupted_here(struct cb *me)
 {
     while (interrupted(me))
@@ -57,28 +57,29 @@ static inline bool interrupted_here(struct cb *me)
     return false;
 }
 
-/* For an operation that can't wait again after an interruption: put off every source whose interruption no handler
- * would receive, whether it holds or not. */
+/* For an operation that can't wait again after an interruption: puts off every source whose interruption no handler
+ * would receive, whether the source holds or not. */
 void interrupt_put_off_coming(struct cb *me);
 
-/* The same at the start of an operation, while the caller holds no lock: what is put off again and again is logged. */
+/* As interrupted_here, at the start of an operation, while the caller holds no lock. A strand that puts an interruption
+ * off again and again is logged. */
 bool interrupt_put_off_at_start_(struct thread *thread, struct cb *me);
 static inline bool interrupted_at_start(struct thread *thread, struct cb *me)
 {
     return interrupted(me) && !interrupt_put_off_at_start_(thread, me);
 }
 
-/* When the first of the deadlines comes that are not put off; ARCH_FOREVER: there is none. O(open blocks). */
+/* Returns the time of the earliest deadline that is not put off, or ARCH_FOREVER. O(open blocks). */
 int64_t interrupt_deadline(struct cb *me);
 
 /* Throws for the outermost source that holds and is not put off. */
 __attribute__((noreturn)) void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress);
 
-/* The same, with an exception (a reference, or NULL) that the operation had met, suppressed. */
+/* As interrupt_throw. Suppresses pushed_aside, a reference to an exception that the operation had received, or NULL. */
 __attribute__((noreturn)) void interrupt_throw_over(struct thread *thread, struct cb *me,
                                                     strand_exception *pushed_aside);
 
-/* The same at the start of an operation, which has not waited yet: now and then it gives way first. */
+/* As interrupt_throw, at the start of an operation, which has not waited yet. Yields from time to time first. */
 __attribute__((noreturn)) void interrupt_refuse(struct thread *thread, struct cb *me);
 
 /* The start of every operation that may block. Always inline: a step of a simulation is named by the operation. */
@@ -99,14 +100,14 @@ static inline __attribute__((always_inline)) void may_block(struct thread *threa
  * to wait: it would have no place in the queue yet, and a later operation would overtake it.
  */
 
-/* The end of an operation that happened without waiting. Never throws: the operation has happened. */
+/* The end of an operation that happened without waiting. Never throws, because the operation has happened. */
 static inline void give_way_after(struct thread *thread)
 {
     if (UNLIKELY(thread_is_asked_for(thread)))
         (void)thread_yield(thread);
 }
 
-/* The same where the operation may have continued on another thread. Returns its result. */
+/* As give_way_after, for an operation that may have continued on another thread. Returns the operation's result. */
 static inline int give_way_with(int result)
 {
     give_way_after(thread_self());
@@ -117,28 +118,28 @@ static inline int give_way_with(int result)
  * it. Call only if it is free. Returns the thread on which the strand continues. */
 struct thread *give_way_before(struct thread *thread, struct cb *me);
 
-/* Source number `index` of this strand holds now. Any thread that keeps the strand from ending. Returns its member if
- * the caller has to make it runnable. */
+/* Raises source number `index` of a strand, which the caller keeps from ending. Any thread may call this. Returns the
+ * strand's member if the caller has to make it runnable. */
 struct member *interrupt_raise(struct cb *c, uint32_t index, bool shared);
-/* The same for a block, whose flag is set first. */
+/* Sets the flag of a block and raises it. */
 struct member *block_raise(struct block *block, bool shared);
 
-/* The outermost source that holds, above the floor: a block, or NULL for the strand's own cancel. Only if
- * interrupted(). */
+/* Returns the outermost source that holds and is not put off: a block, or NULL for the strand's own cancel. Call only
+ * if interrupted(). */
 struct block *interrupt_source(struct cb *me);
-/* A source was lowered, or left. */
+/* Recomputes `due` after a source was lowered or left. */
 void interrupt_lower(struct thread *thread, struct cb *me);
 
 /* ---- blocks ---------------------------------------------------------------------------------------------- */
 
-/* The exception that came into flight since the block was entered, or NULL. */
+/* Returns the exception that came into flight since the block was entered, or NULL. */
 strand_exception *block_flight(struct thread *thread, struct cb *me, struct block *block);
 /* Whether the block is being left by the interruption that it is the source of. */
 bool block_is_source(struct block *block, const strand_exception *e);
-/* A C++ exception that came into flight since. */
+/* Whether a C++ exception came into flight since the block was entered. */
 bool block_foreign(struct thread *thread, struct block *block);
 
-/* A record, with a serial of its own; what lies behind the block is zero. NULL: no memory. */
+/* Returns a record with a new serial; the bytes behind its struct block are zero. NULL if there is no memory. */
 static inline union any_block *block_new(struct thread *thread)
 {
     union any_block *any = platform_slab_get(thread, &worker_of(thread)->blocks);
@@ -163,7 +164,7 @@ static inline void block_enter(struct thread *thread, struct cb *me, struct bloc
 {
     struct own *own = own_of(me);
     cxx_settle(thread, me);
-    plain_store(&block->owner, me, memory_order_relaxed); /* strangers look at it: block_owner */
+    plain_store(&block->owner, me, memory_order_relaxed); /* other strands read it: block_owner */
     block->outer = own->blocks;
     block->index = ++own->depth;
     block->kind = (uint8_t)kind;
@@ -177,8 +178,8 @@ static inline void block_enter(struct thread *thread, struct cb *me, struct bloc
     own->blocks = block;
 }
 
-/* Misuse: a block, a try block or a shield of the strand has been skipped, as longjmp does, and its clean-up has not
- * run. NULL: the skipped one is not a block. */
+/* Misuse: a jump such as longjmp has skipped the clean-up of a block, or (if block is NULL) of a try block or a
+ * shield. */
 __attribute__((noreturn)) void block_skipped_(struct cb *me, const struct block *block);
 
 static inline void block_leave(struct thread *thread, struct cb *me, struct block *block)
@@ -189,7 +190,7 @@ static inline void block_leave(struct thread *thread, struct cb *me, struct bloc
     own->blocks = block->outer;
     own->depth--;
     if (UNLIKELY(own->floor > own->depth + 1))
-        own->floor = own->depth + 1; /* what a clean-up opens from now on counts */
+        own->floor = own->depth + 1; /* blocks that a clean-up opens later are not put off */
     if (UNLIKELY(atomic_load_explicit(&me->due, memory_order_relaxed) > own->depth))
         interrupt_lower(thread, me);
 }

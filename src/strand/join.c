@@ -31,7 +31,7 @@ static COLD __attribute__((noreturn)) void gone(strand handle, const char *funct
                  "block of its scope");
 }
 
-/* It may be consumed at the owner's next spawn: refused at any time, so that the answer does not depend on timing. */
+/* Misuse at any time, so that it does not depend on timing: the owner's next spawn may consume the strand. */
 static COLD __attribute__((noreturn)) void of_a_service(struct cb *c, const char *function)
 {
     MISUSE_STRAND(function, c,
@@ -39,7 +39,7 @@ static COLD __attribute__((noreturn)) void of_a_service(struct cb *c, const char
                   "strand_scope_join");
 }
 
-/* The child behind a handle, for its owner. */
+/* Returns the child behind a handle. Misuse unless the caller is its owner. */
 static inline __attribute__((always_inline)) struct cb *child_of(struct cb *me, strand handle, const char *function)
 {
     struct cb *c = handle_cb(handle);
@@ -61,7 +61,7 @@ static NOINLINE bool interrupted_by_it(struct thread *thread, struct cb *me, str
     bool failed = c->listed && c->outcome == OUTCOME_FAILED;
     scope_unlock(thread, scope);
     if (failed)
-        end_await(thread, c); /* its end is about to be seen */
+        end_await(thread, c); /* its end is under way */
     return failed;
 }
 
@@ -70,7 +70,7 @@ static void release(strand_exception **e)
     strand_exception_release(*e);
 }
 
-/* To C++ code, with the type that it has there. It carries nothing: what ours has pushed aside goes to the log. */
+/* Throws the original C++ exception. That carries no suppressed exceptions, so those go to the log. */
 __attribute__((noreturn)) static COLD void throw_as_cxx(struct thread *thread, strand_exception *foreign)
 {
     strand_exception *e __attribute__((cleanup(release))) = foreign;
@@ -89,7 +89,7 @@ __attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread
     exception_throw(me, e);
 }
 
-/* A child that has not started, and lies in this thread's queue, is run next, right here. */
+/* Takes a child that has not started out of this thread's queue, so that it runs next. Otherwise returns NULL. */
 static inline struct fibre *take_unstarted(struct thread *thread, struct cb *c)
 {
     struct fibre *fibre = c->member.fibre;
@@ -122,7 +122,7 @@ static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me
         struct thread *over = look_again(thread, me, c);
         if (over)
             return over;
-        platform_await(thread); /* its failure is what interrupts, and its end is about to be seen */
+        platform_await(thread); /* the child's failure interrupts, and its end is under way */
     }
 }
 
@@ -142,7 +142,7 @@ static NOINLINE struct thread *await_more(struct thread *thread, struct cb *me, 
     return look_again(thread, me, c) ? thread : await_slowly(thread, me, c);
 }
 
-/* The same as await_slowly for what happens nearly always: the child is not interrupted, and runs to its end next. */
+/* Fast path of await_slowly: the child runs next, and the owner is not interrupted. */
 static inline struct thread *await_child(struct thread *thread, struct cb *me, struct cb *c, uint64_t serial)
 {
     struct fibre *first = take_unstarted(thread, c);
@@ -178,7 +178,7 @@ OWN_INLINE_ALWAYS void *join(strand handle, bool cxx)
     if (UNLIKELY(c->outcome > OUTCOME_VALUE))
         throw_child(thread, me, c, cxx);
     void *result = c->result;
-    c->outcome = OUTCOME_NONE; /* taken: it is not dropped */
+    c->outcome = OUTCOME_NONE; /* the value is taken, so it is not dropped */
     end_consume(thread, c->anchor, c);
     return result;
 }
@@ -228,8 +228,9 @@ bool strand_ended(strand handle)
 
 /* ---- hand-off -------------------------------------------------------------------------------------------- */
 
-/* Whether `owner` is the child, or below it: then nobody would wait for either. Under the lock of hand-offs, so that
- * nobody is anchored elsewhere meanwhile; the tree above the owner stands, since its scope is open. */
+/* Whether `owner` is the child or below it: then no strand outside would wait for either. The lock of hand-offs is
+ * held, so no strand changes its anchor meanwhile. The tree above the owner does not change, because its scope is
+ * open. */
 static bool is_below(struct cb *owner, struct cb *child)
 {
     for (struct cb *c = owner; c; c = c->anchor ? c->anchor->block.owner : NULL)
@@ -238,8 +239,8 @@ static bool is_below(struct cb *owner, struct cb *child)
     return false;
 }
 
-/* Out of its present scope. One that lives is under its ENDS_LOCK; of one that has ended, what came of it is forgotten
- * here. */
+/* Takes the strand out of its scope. A strand that lives is under its ENDS_LOCK. If it has ended, its failure no longer
+ * counts in that scope. */
 static void take_out(struct thread *thread, struct cb *c, bool over)
 {
     struct scope *from = c->anchor;
@@ -268,8 +269,8 @@ static void move(struct thread *thread, struct cb *c, struct scope *to, struct b
         atomic_store_explicit(&c->ends, ends | ENDS_NOTIFY, memory_order_release); /* [E5] */
 }
 
-/* To a scope that expects it. One at a time in a run: of two strands that are handed off to scopes of each other, the
- * second is refused. */
+/* Moves the strand to a scope that expects it. A run makes one hand-off at a time, so that if two strands are handed
+ * off to scopes of each other, the second hand-off is refused. */
 static void hand_off(struct thread *thread, struct cb *c, struct scope *to)
 {
     atomic_flag *lock = &runtime_of(thread)->hand_off;

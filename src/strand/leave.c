@@ -1,5 +1,5 @@
 /*
- * Leaving a scope: what becomes of the children that are still anchored, and what is thrown. Contract §4; the protocol
+ * Leaving a scope: its remaining children, and the exception that is thrown. Contract §4; the protocol
  * block is in scope.h.
  */
 #include "cancel.h"
@@ -13,10 +13,10 @@
 
 #include <stdio.h>
 
-/* What the children have left to be said. */
+/* What the owner reports of the children. */
 struct remains {
-    strand_exception *failure;           /* the first failure that nobody has seen, the others suppressed in it */
-    strand_exception *errors;            /* of cancelled children: the first, the others suppressed */
+    strand_exception *failure;           /* the first failure that the owner has not seen, with the others suppressed */
+    strand_exception *errors;            /* the first error of a cancelled child, with the others suppressed */
     size_t live;                         /* children that the owner had neither joined nor cancelled */
     struct cancel_reason *cancel_reason; /* of the first one */
     char name[32];
@@ -30,7 +30,7 @@ static void add(strand_exception **to, strand_exception *e)
         *to = e;
 }
 
-/* Take in an ended child. */
+/* Consumes an ended child and records what it left. */
 static void take_in(struct thread *thread, struct scope *scope, struct cb *child, struct remains *remains)
 {
     strand_exception *e = cb_take_exception(child);
@@ -38,13 +38,13 @@ static void take_in(struct thread *thread, struct scope *scope, struct cb *child
     end_consume(thread, scope, child);
     if (outcome == OUTCOME_FAILED)
         add(&remains->failure, e);
-    else if (outcome == OUTCOME_ERROR || (e && e->ring)) /* a failure inside of it may be seen by nobody else */
+    else if (outcome == OUTCOME_ERROR || (e && e->ring)) /* a suppressed failure may be reported nowhere else */
         add(&remains->errors, e);
     else
         strand_exception_release(e);
 }
 
-/* Failed children first, in the order of their ends: the first failure is the one that is thrown. */
+/* Failed children come first, in the order of their ends, because the first failure is thrown. */
 static struct cb *next_child(struct thread *thread, struct scope *scope)
 {
     struct cb *child = NULL;
@@ -57,8 +57,8 @@ static struct cb *next_child(struct thread *thread, struct scope *scope)
     return child;
 }
 
-/* Of the children that live, the oldest of which it is: the one whose end is waited for. Where they begin first come,
- * first served, the newest ends last as a rule, and one wake-up does for all. */
+/* Chooses the child whose end the owner waits for; `oldest` is the oldest living child. If strands start in FIFO order,
+ * the newest usually ends last, so that one wake-up suffices. */
 static struct cb *last_to_end(struct thread *thread, struct scope *scope, struct cb *oldest)
 {
     struct fibre *fibre = oldest->member.fibre;
@@ -67,10 +67,10 @@ static struct cb *last_to_end(struct thread *thread, struct scope *scope, struct
     scope_lock(thread, scope);
     struct cb *newest = oldest->listed ? oldest : CONTAINER(scope->children.prev, struct cb, sibling);
     scope_unlock(thread, scope);
-    return ended(newest) ? oldest : newest; /* listed: its end is under way, and is to be seen before others' */
+    return ended(newest) ? oldest : newest; /* a listed child is about to end, and is consumed before others */
 }
 
-/* child: as above. */
+/* child: the oldest one, as for last_to_end. */
 static void await_child(struct thread **thread, struct cb *me, struct scope *scope, struct cb *child)
 {
     struct fibre *fibre = child->member.fibre, *next = NULL;
@@ -90,8 +90,8 @@ static COLD void leave_in_section(struct cb *me, struct scope *scope)
            BLOCK_PLACE_OF(&scope->block), words.where);
 }
 
-/* Wait for all children, uninterruptibly, and take them in [C1]. Children that spawn into the open scope meanwhile are
- * waited for too. In a section one that has ended is refused as well, so that the answer does not depend on timing. */
+/* Waits for all children, uninterruptibly, and consumes them [C1], those spawned into the open scope meanwhile too. In
+ * a no-suspend section a child that has ended is misuse as well, so that the misuse does not depend on timing. */
 static struct thread *drain(struct thread *thread, struct cb *me, struct scope *scope, struct remains *remains)
 {
     for (struct cb *child; (child = next_child(thread, scope));) {
@@ -105,15 +105,15 @@ static struct thread *drain(struct thread *thread, struct cb *me, struct scope *
     return thread;
 }
 
-/* Whether the child counts as left alone: the owner has neither joined nor cancelled it. A failure does not count: it
- * is thrown as such. Under the scope's lock. */
+/* Whether the child counts as live: the owner has neither joined nor cancelled it. A failed child does not count,
+ * because its failure is thrown. Under the scope's lock. */
 static bool left_alone(struct cb *child)
 {
     bool dealt = child->listed && (scope_is_service(child->anchor) || child->outcome == OUTCOME_FAILED);
     return !dealt && !(atomic_load_explicit(&child->word, memory_order_relaxed) & WORD_OWNED);
 }
 
-/* Cancel what is not cancelled yet, and what is spawned from now on. */
+/* Cancels the children that are not cancelled, and marks the scope so that later ones are born cancelled. */
 static void cancel_rest(struct thread *thread, struct cb *me, struct scope *scope, struct remains *remains)
 {
     struct batch batch;
@@ -142,13 +142,13 @@ static strand_exception *live_strands(struct cb *me, struct scope *scope, struct
     return e;
 }
 
-/* An exception leaves the scope as well. */
+/* An exception in flight leaves the scope. */
 static void leave_by(struct cb *me, struct scope *scope, strand_exception *in_flight, struct remains *remains)
 {
     if (block_is_source(&scope->block, in_flight)) {
         strand_exception *with = remains->failure;
         remains->failure = NULL;
-        if (!with && in_flight->cause) /* a clean-up has seen it since; it is what leaves the scope all the same */
+        if (!with && in_flight->cause) /* a clean-up has fetched the failure; the scope throws it all the same */
             with = strand_exception_keep(in_flight->cause);
         if (with) {
             exception_trace(with, SEGMENT_JOINED, me);
@@ -186,7 +186,7 @@ static void leave_by_foreign(struct thread *thread, struct remains *remains)
     strand_exception_release(remains->errors);
 }
 
-/* Everybody has ended: nobody can spawn into it any more. */
+/* Closes an open scope whose children have all ended. Returns false if a strand was spawned or handed off meanwhile. */
 static bool close_scope(struct thread *thread, struct scope *scope)
 {
     if (!(scope->flags & STRAND_OPEN))
@@ -199,8 +199,8 @@ static bool close_scope(struct thread *thread, struct scope *scope)
     return empty;
 }
 
-/* What was made in the scope ends with it, after its strands; the newest first. Returns the thread that it goes on on:
- * the end of a pool, or a crew, is waited for. */
+/* Ends the objects that belong to the scope, after its strands and the newest first. The end of a pool or a crew
+ * suspends the owner. Returns the thread that it continues on. */
 static struct thread *release_owned(struct thread *thread, struct scope *scope)
 {
     struct owned *owned;
@@ -221,7 +221,7 @@ static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct s
     while ((thread = drain(thread, me, scope, &remains), !close_scope(thread, scope)))
         platform_await(thread);
     if (scope_is_service(scope))
-        arch_san_acquire(&scope->ended); /* of children that others have consumed */
+        arch_san_acquire(&scope->ended); /* children that other strands have consumed */
     me->blocked = BLOCKED_NOT;
     thread = release_owned(thread, scope);
     strand_exception *live = remains.live && !in_flight && !foreign ? live_strands(me, scope, &remains) : NULL;
@@ -253,13 +253,13 @@ void strand_scope_leave_(strand_scope *handle)
 
 /* ---- joining all ----------------------------------------------------------------------------------------- */
 
-/* Of a cancelled child that ended interrupted: an error only if neither its owner nor a policy had asked for it. */
+/* Whether the owner or a policy cancelled the child. Only then its end by that cancel is not an error. */
 static bool expected(struct scope *scope, struct cb *child)
 {
     return (atomic_load_explicit(&child->word, memory_order_relaxed) & WORD_OWNED) || scope->by_policy;
 }
 
-/* *first: what is thrown; *pruned: of children that were pruned, which is thrown only if there is nothing else. */
+/* *first: the exception that is thrown. *pruned: that of pruned children, which is thrown only if there is no other. */
 static void join_one(struct thread *thread, struct scope *scope, struct cb *child, strand_exception **first,
                      strand_exception **pruned)
 {
@@ -273,7 +273,8 @@ static void join_one(struct thread *thread, struct scope *scope, struct cb *chil
         add(e->kind == &STRAND_PRUNED && !e->ring ? pruned : first, e);
 }
 
-/* What interrupts the owner is a source outside of this very scope: a failure in it is what the join throws. */
+/* Whether a source other than this scope interrupts the owner. A failure in the scope itself does not: the join throws
+ * it. */
 static bool interrupted_from_outside(struct cb *me, struct scope *scope)
 {
     while (interrupted(me) && interrupt_source(me) != &scope->block)
@@ -282,8 +283,8 @@ static bool interrupted_from_outside(struct cb *me, struct scope *scope)
     return false;
 }
 
-/* So many ends wake the owner: a part of those that it waits for. Its wake-ups are few then, and it keeps few that have
- * ended. */
+/* One of so many living children has to end before the owner wakes again. So it wakes rarely, and keeps few ended
+ * children. */
 enum { LIVING_PER_END = 16 };
 
 static struct ends none_and_enough(struct thread *thread, struct scope *scope)
@@ -294,7 +295,7 @@ static struct ends none_and_enough(struct thread *thread, struct scope *scope)
     return (struct ends){0, living / LIVING_PER_END};
 }
 
-/* The id of the oldest child, whether it has ended or not; 0: none is left. */
+/* Returns the id of the oldest child, whether it has ended or not, or 0 if none is left. */
 static uint64_t oldest_child(struct thread *thread, struct scope *scope)
 {
     scope_lock_children(thread, scope);
@@ -304,8 +305,8 @@ static uint64_t oldest_child(struct thread *thread, struct scope *scope)
     return id;
 }
 
-/* The next child in the order of their ends, which has ended; NULL: none is left, or (*cut_short) the owner is
- * interrupted from outside of the scope. */
+/* Waits for the next child in the order of their ends. Returns NULL if none is left, or (*cut_short) if a source
+ * outside of the scope interrupts the owner. */
 static struct cb *await_next(struct thread **thread, struct cb *me, struct scope *scope, bool *cut_short)
 {
     while (!(*cut_short = interrupted_from_outside(me, scope))) {
@@ -344,7 +345,7 @@ void strand_scope_join(strand_scope handle)
         add(&first, pruned);
     if (first)
         exception_trace(first, SEGMENT_JOINED, me);
-    if (cut_short) /* children are left, and sources outside come first */
+    if (cut_short) /* children remain, and sources outside come first */
         interrupt_throw_over(thread, me, first);
     if (first)
         exception_throw(me, first);

@@ -36,7 +36,7 @@ static COLD void start(struct thread *thread, struct cb *me, const char *what)
     struct lockset *lockset = get(thread, me, what);
     *lockset = (struct lockset){0};
     own_of(me)->lockset = lockset;
-    me->slow_end = true; /* its end looks at it */
+    me->slow_end = true; /* its end checks the lockset */
 }
 
 /* Returns the entry of a lock, or a free one for 0. NULL if it is not among the first entries. */

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-/* What is logged may be logged in the middle of a switch, or under a lock. */
+/* The hook must not suspend: the library also logs in the middle of a switch, and under locks. */
 static const char *made_of_log(const struct hook *hook, char *buffer, size_t size)
 {
     snprintf(buffer, size, "it was called with: %s", (const char *)hook->object);
@@ -37,7 +37,7 @@ void log_exception(struct runtime *runtime, const char *what, const strand_excep
     for (size_t i = 0; i < count; i++) {
         const struct carried *line = &all[i];
         more += line->unshown;
-        if (line->again || (i && strand_exception_is(line->e, &STRAND_INTERRUPTED))) /* which is no failure */
+        if (line->again || (i && strand_exception_is(line->e, &STRAND_INTERRUPTED))) /* not a failure */
             continue;
         snprintf(text, sizeof text, "%s: %s%s: %s", what, carried_words(line->as), line->e->kind->name, line->e->text);
         log_text(runtime, text);

@@ -49,7 +49,7 @@ const char *made_at(const char *noun, const void *object, char *buffer, size_t s
     return buffer;
 }
 
-/* To the hook of the run, if there is one, and to standard error. */
+/* Calls the hook of the run, if there is one, then writes to standard error. */
 static void report(const struct runtime *runtime, const char *function, const char *what, const char *made)
 {
     const strand_misuse report = {sizeof report, function, what, made};
@@ -71,7 +71,7 @@ COLD void misuse(const char *function, const char *made, const char *format, ...
     va_end(args);
     struct thread *thread = thread_self();
     report(thread ? runtime_of(thread) : NULL, function, what, made);
-    (void)arch_process_start(); /* a misuse may be all that there ever was: without this, traces have fewer names */
+    (void)arch_process_start(); /* if no run has started yet, the trace would otherwise lack names */
     print_here(2, thread && thread->current ? current_of(thread) : NULL);
     abort();
 }
@@ -81,7 +81,7 @@ COLD void misuse_size_(size_t size, const char *type, const char *function)
     misuse(function, "", "%s.size is %zu, not sizeof(%s)", type, size, type);
 }
 
-/* Without a trace: another thread may have been in libunwind when this process was forked, and have a lock of its. */
+/* Prints no trace: at the fork another thread may have held a lock of libunwind. */
 COLD void misuse_forked(struct runtime *runtime, const char *function)
 {
     char made[128] = "";
@@ -99,7 +99,7 @@ COLD void misuse_forked(struct runtime *runtime, const char *function)
     abort();
 }
 
-/* What a plain thread does in place of a function of strands. */
+/* The remedy for a plain thread that calls the function. */
 static const char *for_plain_threads(const char *function)
 {
     static const struct {

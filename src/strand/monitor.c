@@ -1,6 +1,6 @@
 /*
- * Monitors (strand/monitor.h): a no-suspend section and a lock. Since nothing suspends under it, the lock is always
- * free on one thread (rule N-02), and others wait for it as long as a few instructions take.
+ * Monitors (strand/monitor.h): a no-suspend section and a lock. No strand suspends under the lock. So it is always free
+ * in a run of one thread (rule N-02), and otherwise held for a short time.
  */
 #include "misuse.h"
 #include "section.h"
@@ -9,8 +9,8 @@
 
 struct monitor {
     atomic_flag lock;
-    _Atomic uint32_t run;   /* whose strand is inside, or was last: the low bits of its number */
-    _Atomic uint64_t owner; /* the id of that strand; 0: nobody is inside */
+    _Atomic uint32_t run;   /* the run whose strand is inside, or was last: the low bits of its number */
+    _Atomic uint64_t owner; /* the id of the strand inside, or 0 */
 };
 _Static_assert(sizeof(struct monitor) <= sizeof(struct strand_monitor_), "the user gives it its memory");
 

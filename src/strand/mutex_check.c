@@ -1,8 +1,8 @@
 /*
- * What strand/check.h checks in the files that include it. Locks of the C library that are held across a suspension: a
- * held lock makes a no-suspend section, which may_block looks at anyway, so other files pay nothing. Arguments that
- * end before the scope: an address comparison at the spawn. Not here: addresses in shared stacks, which every build
- * refuses (fibre.h).
+ * The checks of strand/check.h, for the files that include it. Locks of the C library that are held across a
+ * suspension: a held lock makes a no-suspend section, which may_block checks anyway, so other files pay nothing.
+ * Arguments that end before the scope: an address comparison at the spawn. Addresses in shared stacks are not checked
+ * here: every build refuses them (escape.h).
  */
 #include "exception.h"
 #include "handle.h"
@@ -25,7 +25,7 @@ void strand_check_locked(const void *mutex, const char *file, int line)
         return;
     *checked = (struct checked){own_of(me)->checked, mutex, file, line};
     own_of(me)->checked = checked;
-    me->slow_end = true; /* its end looks at it */
+    me->slow_end = true; /* its end checks the list */
     if (!own_of(me)->section_file || me->section_by_mutex)
         section_by_mutex(me);
 }
@@ -80,7 +80,8 @@ static bool outlives_the_scope(const struct scope *scope, const char *top, const
     return !scope->stack_taken || (const char *)arg >= top - scope->stack_taken;
 }
 
-/* A stale scope is left to the spawn. Another owner may leave the scope meanwhile: only its owner's is looked at. */
+/* The spawn reports a stale scope. Only the caller's own scope is examined, because another owner may leave its scope
+ * meanwhile. */
 NOINLINE void strand_check_argument_(strand_scope handle, const void *arg, const char *function)
 {
     struct thread *thread = thread_self();

@@ -1,5 +1,5 @@
 /*
- * The handles of pools, and what strands share in a pool. Page: docs/protocols/pools.md.
+ * The handles of pools, and the shared fibres of a pool. Page: docs/protocols/pools.md.
  */
 #include "../../include/strand/scheduler.h"
 
@@ -51,22 +51,22 @@ const char *pool_made(const struct opened_pool *op, char *buffer, size_t size)
     return buffer;
 }
 
-/* As long as its memory serves nobody else, it is known. */
+/* Returns "" if the memory serves another object by now. */
 static const char *made_stale_pool(const struct opened_pool *op, uint64_t serial, char *buffer, size_t size)
 {
     bool known = word_was(atomic_load_explicit(&op->word, memory_order_relaxed), serial);
     return known ? pool_made(op, buffer, size) : "";
 }
 
-/* Sets bits of the handle's word, which may be none, and waits until there are no references: for a few instructions,
- * or the inspection of what keeps the pool busy. A reference may be a plain thread's, which does not know when the run
- * ends. Returns the word without references. */
+/* Sets bits of the handle's word, or none, and waits until there are no references: a few instructions, or an
+ * inspection of the pool. Plain threads may have references too, and do not know when the run ends. Returns the word
+ * without references. */
 static uint64_t await_finders(struct thread *thread, struct opened_pool *op, uint64_t bits)
 {
     uint64_t word = atomic_fetch_or_explicit(&op->word, bits, memory_order_acq_rel); /* [HN1] [L5] */
     while (word & WORD_REFS) {
         if (atomic_load_explicit(&thread->hold.asked, memory_order_relaxed))
-            pool_stand_still(thread); /* for that report */
+            pool_stand_still(thread); /* for an inspection by the holder of a reference */
         platform_await(thread);
         word = atomic_load_explicit(&op->word, memory_order_acquire); /* [HN1] */
     }
@@ -175,9 +175,9 @@ struct member *pool_cancels_(struct thread *thread, struct cb *c)
     return cancel_strand(thread, c, pool_above(pool)->cancel_reason, false);
 }
 
-/* ---- fibres that all share ------------------------------------------------------------------------------- */
+/* ---- the common fibres ------------------------------------------------------------------------------- */
 
-/* The first who spawns onto the pool opens them. */
+/* The first strand that spawns onto the pool opens them. */
 int pool_common(struct thread *thread, struct pool *pool, struct shared_fibre **out)
 {
     int error = 0;

@@ -1,6 +1,6 @@
 /*
- * Places, frames and strands in words. Everything is printed through a small buffer on the stack, so that it works
- * without memory too; then without lines of the source.
+ * Printing places, frames and strands. Everything goes through a small buffer on the stack, so it works without memory,
+ * except that places then lack the line of the source.
  */
 #include "print.h"
 
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* But for its end, a line has no control characters. Usually that is one write. */
+/* Escapes control characters, except the newline at the end. Usually one write. */
 static void write_line(int fd, const char *line, size_t size)
 {
     size_t from = 0;
@@ -56,7 +56,7 @@ const char *place_found(void *ip, char *buffer, size_t size)
     return buffer;
 }
 
-/* So many times in a row. */
+/* Prints one line for `times` equal frames in a row. */
 static void frame(int fd, struct arch_names *names, int indent, const char *at, void *ip, unsigned times)
 {
     char place[PLACE_WORDS];
@@ -135,7 +135,7 @@ COLD void overflow_report(struct thread *thread, enum overflow how, void *uconte
     size_t count = ucontext ? arch_trace_signal(ucontext, ips, 64) : arch_trace(ips, 64);
     print_text(2, "libstrand: stack overflow in strand '%s' #%llu: its stack of %zu bytes is full%s\n", cb_name(c),
                (unsigned long long)cb_id(c), stack->size, found[how]);
-    print_trace(2, NULL, 4, "at", ips, count); /* in a fault's handler, or in the middle of a switch */
+    print_trace(2, NULL, 4, "at", ips, count); /* the caller is a signal handler, or in the middle of a switch */
     if (!ucontext)
         abort();
 }

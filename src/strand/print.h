@@ -1,48 +1,50 @@
 /*
- * Places, frames and strands in words.
+ * Printing places, frames and strands.
  */
 #ifndef STRAND_PRINT_H
 #define STRAND_PRINT_H
 
 #include "core.h"
 
-/* Formatted, up to 511 bytes, without memory; control characters but for the line's end as \xHH (base/plain.h). */
+/* Prints up to 511 bytes, without allocating. Control characters, except the newline at the end, become \xHH
+ * (base/plain.h). */
 void print_text(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Where the calling strand is; me is NULL outside of strands. */
+/* Prints the caller's trace. me is NULL outside of strands. */
 void print_here(int fd, struct cb *me);
-/* A place of the program, by the address that the call there returns to: "function+0x12 (file.c:41)", or without the
- * line where that is not known. `names` is of arch_names_open, or NULL. PLACE_WORDS bytes are enough for any. */
+/* Writes a place of the program, given by a return address: "function+0x12 (file.c:41)", without the line if that is
+ * not known. `names` comes from arch_names_open, or is NULL. PLACE_WORDS bytes are always enough. */
 enum { PLACE_WORDS = 288 };
 const char *place_words(struct arch_names *names, void *ip, char *buffer, size_t size);
-/* The same, with the line, in milliseconds: for a report of a mistake, not while strands are held or under way. */
+/* As place_words, with the line. Takes milliseconds: for reports of mistakes, not while threads are held or strands
+ * run. */
 const char *place_found(void *ip, char *buffer, size_t size);
-/* What a strand does that is blocked so: "waits for mutex", before the name of what it waits for. "" for BLOCKED_NOT.
+/* Returns the words for a reason, such as "waits for mutex". The object follows them. "" for an unknown reason.
  */
 const char *blocked_words(unsigned blocked);
-/* An errno code (of either sign) in words. */
+/* Returns the text of an errno code of either sign. */
 const char *error_words(int code);
-/* Why this thread was just refused memory for a stack: into text, which is returned. */
+/* Writes why this thread was just refused memory for a stack. Returns text. */
 const char *refusal_words(struct thread *thread, int error, char *text, size_t room);
-/* One line per frame: "    at function+0x12". */
+/* Prints a line per frame: " at function+0x12". */
 void print_frames(int fd, void **ips, size_t count);
-/* The same with the names that the caller has opened, or NULL, an indentation, and another word than "at". A function
- * that calls itself from one place makes one line. */
+/* As print_frames, with the names that the caller has opened, or NULL, an indentation, and another word for "at".
+ * Repeated frames of a recursive function make one line. */
 void print_trace(int fd, struct arch_names *names, int indent, const char *at, void **ips, size_t count);
-/* The stack of the thread's strand has overflowed. ucontext: of the fault, which goes on after the report; NULL: the
- * canary was found damaged, and the program ends here. */
+/* Reports that the stack of the thread's strand has overflowed. ucontext: the context of the fault; the report then
+ * returns. NULL: no fault; the program ends here. */
 enum overflow { OVERFLOW_GUARD, OVERFLOW_STEPPED_OVER, OVERFLOW_CANARY };
 void overflow_report(struct thread *thread, enum overflow how, void *ucontext);
-/* What the diagnostics print of a run. src/debug has the functions, and the run knows them. The caller is a strand, or
- * a thread of a pool that runs none and holds no lock of its pool; the other threads are held meanwhile. */
+/* Diagnostics that src/debug registers for a run. The caller is a strand, or a thread of a pool that runs no strand and
+ * holds no lock of its pool. The other threads are held meanwhile. */
 struct reports {
-    /* All strands, as strand_dump writes them. Returns 0 or a negated errno code. */
+    /* Prints all strands, as strand_dump does. Returns 0 or a negated errno code. */
     int (*dump)(struct thread *thread, int fd);
-    /* The same to the log. */
+    /* As dump, to the log. */
     void (*dump_to_log)(struct thread *thread);
-    /* Which strand waits for which, as strand_waits_print writes it, to the log. Without memory it is a plain list of
-     * the strands. */
+    /* Logs which strand waits for which, as strand_waits_print does. Without memory it logs a plain list of the
+     * strands. */
     void (*waits_to_log)(struct thread *thread);
-    /* The same in a line of at most `size` - 1 bytes, of which 180 are enough. Without memory the line says so. Returns
+    /* Summarises that in a line of at most `size` - 1 bytes; 180 are enough. Without memory the line says so. Returns
      * whether strands wait for each other. */
     bool (*summarise_waits)(struct thread *thread, char *text, size_t size);
 };

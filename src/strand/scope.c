@@ -1,6 +1,6 @@
 /*
- * Scopes: entering, cancelling, what the owner can ask. Children's ends are in scope_ends.c, leaving is in leave.c. The
- * protocol block is in scope.h.
+ * Scopes: entering, cancelling, queries and waits of the owner. Children's ends are in scope_ends.c, leaving is in
+ * leave.c. The protocol block is in scope.h.
  */
 #include "scope.h"
 
@@ -118,7 +118,7 @@ void strand_scope_cancel(strand_scope handle, const char *why)
     struct scope *scope =
         handle_is_open(handle) ? ref_scope(thread, handle, "strand_scope_cancel") : handle_scope(handle);
     if (!scope && handle_is_open(handle))
-        return; /* it has been left: all its children have ended */
+        return; /* the scope has been left, so all its children have ended */
     if (!scope)
         MISUSE("strand_scope_cancel", "",
                "the scope has been left, or was never entered: use it within the block that opened it");
@@ -143,9 +143,9 @@ void strand_scope_cancel(strand_scope handle, const char *why)
         unref_scope(thread, scope);
 }
 
-/* ---- what the owner can ask ------------------------------------------------------------------------------ */
+/* ---- queries and waits ------------------------------------------------------------------------------ */
 
-/* Of a service without those that have ended and not failed. */
+/* A service does not count children that have ended without a failure. */
 static size_t count_of(struct thread *thread, struct scope *scope)
 {
     scope_lock_children(thread, scope);
@@ -212,7 +212,7 @@ struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scop
     return thread;
 }
 
-/* The same, which throws when interrupted. */
+/* As scope_await_end, but throws if the owner is interrupted. */
 static struct thread *await_more(struct thread *thread, struct cb *me, struct scope *scope, size_t seen, size_t count)
 {
     thread = scope_await_end(thread, me, scope, (struct ends){seen, seen}, count, BLOCKED_SCOPE);
@@ -221,7 +221,7 @@ static struct thread *await_more(struct thread *thread, struct cb *me, struct sc
     return thread;
 }
 
-/* How many children have ended, of *count: into an open scope others spawn meanwhile. */
+/* Returns how many of *count children have ended. Other strands may spawn into an open scope meanwhile. */
 static size_t ends_of(struct thread *thread, struct scope *scope, size_t *count)
 {
     scope_lock(thread, scope);
@@ -231,7 +231,7 @@ static size_t ends_of(struct thread *thread, struct scope *scope, size_t *count)
     return ends;
 }
 
-/* Under no lock, but only the owner takes out of `ended`. */
+/* end_await runs without the lock: only the owner takes children out of `ended`. */
 struct cb *scope_first_ended(struct thread *thread, struct scope *scope)
 {
     scope_lock(thread, scope);
@@ -242,8 +242,8 @@ struct cb *scope_first_ended(struct thread *thread, struct scope *scope)
     return child;
 }
 
-/* The next child that has failed; NULL: no child is left. A child that returns just after scope_reap has looked is left
- * for its next look: await_more returns at once. */
+/* Returns the next failed child, or NULL if no child is left. If a child ends just after scope_reap, await_more returns
+ * at once, and the next scope_reap consumes it. */
 static struct cb *next_failed(struct thread *thread, struct cb *me, struct scope *scope)
 {
     for (;;) {
@@ -258,7 +258,7 @@ static struct cb *next_failed(struct thread *thread, struct cb *me, struct scope
     }
 }
 
-/* No child is left. */
+/* The result when no child is left. */
 static strand no_next(void)
 {
     give_way_after(thread_self());
@@ -286,8 +286,8 @@ strand strand_scope_wait_next(strand_scope handle)
     return handle_of(scope_first_ended(thread, scope));
 }
 
-/* All children have ended: consume them. Strangers may spawn into an open scope meanwhile; those are left to who leaves
- * it. Returns the first failure (or cancelled one), the others suppressed. */
+/* All children have ended: consumes them. Children that other strands spawn into an open scope meanwhile remain until
+ * the owner leaves it. Returns the first failure (or error of a cancelled child), with the others suppressed. */
 static strand_exception *consume_all(struct thread *thread, struct scope *scope)
 {
     strand_exception *failure = NULL;
@@ -307,7 +307,8 @@ static strand_exception *consume_all(struct thread *thread, struct scope *scope)
     return failure;
 }
 
-/* The winner; if it was joined by itself, the first of the others that returned a value all the same. */
+/* Returns the winner. If the owner has joined that one by itself, returns the first other child that returned a
+ * value. */
 static struct cb *first_that_returned(struct thread *thread, struct scope *scope)
 {
     scope_lock(thread, scope);
@@ -330,7 +331,7 @@ static void *first_result(struct thread *thread, struct cb *me, struct scope *sc
     if (winner) {
         end_await(thread, winner);
         value = winner->result;
-        winner->outcome = OUTCOME_NONE; /* the value is taken: it is not dropped */
+        winner->outcome = OUTCOME_NONE; /* the value is taken, so it is not dropped */
         if (which)
             *which = handle_of(winner);
     }

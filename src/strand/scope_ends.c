@@ -1,6 +1,6 @@
 /*
- * Children that end: which of them a scope lists, what an end changes for the owner and for siblings, and which ends
- * nobody has consumed. The protocol block is in scope.h.
+ * Ends of children: which of them a scope lists, how an end affects the owner and the siblings, and ended children that
+ * are not consumed. The protocol block is in scope.h.
  */
 #include "scope.h"
 
@@ -37,7 +37,7 @@ static void cancel_by_policy(struct thread *thread, struct scope *scope, struct 
 {
     if (!scope->cancel_reason)
         scope->cancel_reason = cancel_reason_new(thread, child, why);
-    scope->cancelled = scope->by_policy = true; /* those spawned later too */
+    scope->cancelled = scope->by_policy = true; /* later children are born cancelled */
     cancel_others(thread, scope, child, batch);
 }
 
@@ -56,7 +56,7 @@ static void list_end(struct scope *scope, struct cb *child)
     if (!scope_has_winner(scope) && scope->unseen == &scope->ended)
         scope->unseen = &child->wait.node.link;
     child->listed = true;
-    child->slow_end = true; /* also in a plain scope: it is consumed by end_consume_slowly */
+    child->slow_end = true; /* in a plain scope too, end_consume_slowly has to consume it */
     scope->ends++;
     const unsigned consumes = STRAND_SERVICE | STRAND_FIRST_WINS;
     if (UNLIKELY(scope->ends == HOARD) && scope->flags && !(scope->flags & consumes))
@@ -78,8 +78,9 @@ static void record_end(struct thread *thread, struct scope *scope, struct cb *ch
         cancel_by_policy(thread, scope, child, "a sibling came first", batch);
     }
     struct wait_node *waiter = scope->waiter;
-    bool dropped = has_drop(child); /* others may wait for what the drop function does */
-    /* In a service others may consume meanwhile: the last end wakes the owner, however few there are by then. */
+    bool dropped = has_drop(child); /* other strands may wait for an effect of the drop function */
+    /* In a service other strands may consume children meanwhile, so `ends` may stay low: the last end wakes the owner
+     * too. */
     if (!waiter || (scope->ends <= scope->enough && scope->ends < scope->count && !dropped))
         return;
     scope->waiter = NULL;
@@ -108,20 +109,20 @@ void scope_receive(struct thread *thread, struct scope *scope, struct cb *child,
     bool failed = over && child->outcome == OUTCOME_FAILED;
     uint64_t word = atomic_load_explicit(&child->word, memory_order_relaxed);
     while (!swap_word(&child->word, &word, word & ~(uint64_t)WORD_OWNED, thread->concurrent)) /* [HN3] */
-        ; /* its new owner has not cancelled it */
+        ; /* the new owner has not cancelled it */
     scope_lock(thread, scope);
     scope_anchor(scope, child);
     scope->expected--;
     if (over)
         record_end(thread, scope, child, failed, batch);
-    if (scope->cancelled) /* as one that is spawned into it */
+    if (scope->cancelled) /* as a strand that is spawned into it */
         batch_add(batch, cancel_strand(thread, child, scope->cancel_reason, scope->owned));
-    if (!over) /* else its pool may be gone */
+    if (!over) /* after its end its pool may be gone */
         batch_add(batch, pool_cancels(thread, scope, child));
     scope_unlock(thread, scope);
 }
 
-/* Under the lock, of one that is about to be taken out of `ended`. */
+/* Under the lock: the child is about to be taken out of `ended`. */
 static void forget_place(struct scope *scope, struct cb *child)
 {
     if (scope_has_winner(scope)) {
@@ -165,10 +166,10 @@ COLD void end_consume_slowly(struct thread *thread, struct scope *scope, struct 
     end_retire(thread, child);
 }
 
-/* ---- services: children that nobody joins ------------------------------------------------------------------- */
+/* ---- services: children that are not joined ------------------------------------------------------------------- */
 
-/* Take the first child out of `ended` that the caller may consume [C4], and no other strand then does. NULL: none. Only
- * for the owner *failed is the first child if that has failed. */
+/* Takes the first child out of `ended` if the caller may consume it [C4]; otherwise returns NULL. failed: NULL if the
+ * caller is not the owner; otherwise set to the first child if that has failed. */
 static struct cb *claim(struct thread *thread, struct scope *scope, struct cb **failed)
 {
     struct cb *child = NULL;
@@ -207,7 +208,7 @@ struct cb *scope_reap(struct thread *thread, struct scope *scope)
         consume_claimed(thread, child);
     end_await(thread, failed);
     if (scope->flags & STRAND_OPEN)
-        arch_san_acquire(&scope->ended); /* of children that others have consumed */
+        arch_san_acquire(&scope->ended); /* children that other strands have consumed */
     return failed;
 }
 
@@ -222,7 +223,7 @@ void scope_reap_for_owner(struct thread *thread, struct scope *scope)
 
 /* ---- children that are joined together ---------------------------------------------------------------------- */
 
-/* False: the child has ended. */
+/* Returns false if the child has ended. */
 static bool follow(struct thread *thread, struct cb *child)
 {
     uintptr_t ends = atomic_load_explicit(&child->ends, memory_order_acquire); /* [E5] */
@@ -250,7 +251,7 @@ void scope_follow(struct thread *thread, struct scope *scope)
     }
 }
 
-/* The oldest are looked at, as many as tell: of those that are not consumed most have ended. */
+/* Examines only the oldest 2 * HOARD children, because most ended children are among them. */
 void scope_look(struct scope *scope)
 {
     size_t have_ended = 0, looks = 2 * HOARD;

@@ -1,8 +1,9 @@
 /*
- * No-suspend sections: while section_file is set, whatever may block is misuse (may_block). There are two reasons for
- * it: blocks (STRAND_NO_SUSPEND, a monitor), which nest; and mutexes of the system's that are checked
- * (strand/check.h), which are released in any order. The innermost block counts, else the newest mutex. A function of
- * the user's that may not suspend is a block too (hook.h): section_file is its record then, section_line says so.
+ * No-suspend sections: while section_file is set, every operation that may block is misuse (may_block). Two things make
+ * a section: blocks (STRAND_NO_SUSPEND, a monitor), which nest; and checked mutexes of the C library (strand/check.h),
+ * which are released in any order. Reports name the innermost block, or else the newest mutex. A function of the user
+ * that must not suspend is a block too (hook.h): then section_line is SECTION_OF_HOOK and section_file points to its
+ * record.
  */
 #ifndef STRAND_SECTION_H
 #define STRAND_SECTION_H
@@ -19,7 +20,7 @@ struct checked {
     int line;
 };
 
-/* Outside of blocks. */
+/* Call this outside of blocks. */
 static inline void section_by_mutex(struct cb *me)
 {
     struct own *own = own_of(me);
@@ -29,7 +30,7 @@ static inline void section_by_mutex(struct cb *me)
     me->section_by_mutex = newest != NULL;
 }
 
-/* Into a block; what it is inside of goes to bits 0 and 1 of its guard. */
+/* Enters a block. Bits 0 and 1 of its guard keep the enclosing section. */
 static inline struct strand_guard_ section_enter(struct cb *me, const char *file, int line,
                                                  void (*leave)(struct strand_guard_ *guard))
 {
@@ -56,7 +57,7 @@ static inline void section_leave(struct cb *me, const struct strand_guard_ *guar
 void check_at_end_(struct cb *c);
 
 #if defined(__clang__)
-#define NO_ANALYSIS __attribute__((no_thread_safety_analysis)) /* what callers are told is no lock in here */
+#define NO_ANALYSIS __attribute__((no_thread_safety_analysis)) /* the declarations' annotations are for callers */
 #else
 #define NO_ANALYSIS
 #endif

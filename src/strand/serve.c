@@ -1,5 +1,5 @@
 /*
- * The frame that every strand's function runs in: at the bottom of each stack, which serves one strand after the other.
+ * The frame that every strand's function runs in: at the bottom of each stack, which runs one strand after the other.
  */
 #include "serve.h"
 #include "cxx.h"
@@ -12,21 +12,21 @@
 
 /* ---- running --------------------------------------------------------------------------------------------- */
 
-/* Whatever the strand opened has to be left by the time that its function returns. first: the try block of this file.
+/* Misuse if the strand's function returns with an open block. first: the try block of this file.
  */
 static COLD void must_be_left_(struct cb *c, const struct strand_try_ *first)
 {
     struct own *own = own_of(c);
     if (own->blocks || own->shield || own->tries != first)
         block_skipped_(c, own->blocks);
-    own->floor = 0; /* its last operation may have put an interruption off [I2] */
+    own->floor = 0; /* the strand's last operation may have put an interruption off [I2] */
 }
 
 static inline void must_be_left(struct cb *c, const struct strand_try_ *first)
 {
     const struct own *own = own_of(c);
     if (UNLIKELY((own->depth | own->floor) != 0 ||
-                 own->tries != first)) /* a shield raises the floor, a block the depth */
+                 own->tries != first)) /* a shield raises the floor, and a block raises the depth */
         must_be_left_(c, first);
 }
 
@@ -38,7 +38,7 @@ ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct
     arch_longjmp(serving->try.jump, STRAND_TRY_FORM_);
 }
 
-/* Going on would end the thread under all strands of its pool. */
+/* Misuse: if the thread exited, the strands of its pool would lose it. */
 COLD void serve_thread_exits(void)
 {
     struct thread *thread = thread_self();
@@ -53,8 +53,8 @@ COLD void serve_thread_exits(void)
                   cb_name(c));
 }
 
-/* No exception is in flight, and yet the frames below the strand's function are unwound: the thread exits, which
- * src/arch/exits.c could not notice. */
+/* If the frames below the strand's function are unwound without an exception in flight, the thread exits, and
+ * src/arch/exits.c has not noticed. */
 ARCH_NOT_INSTRUMENTED static void leave_serving(struct serving *serving)
 {
     struct cb *c = current_of(must_be_strand("strand_fn"));
@@ -70,7 +70,7 @@ static inline void begin(struct cb *c)
         own_of(c)->locals = c->inherits;
 }
 
-/* thrown: the current strand has ended already, by an exception. */
+/* thrown: an exception has left the current strand's function. */
 __attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, struct strand_try_ *try, bool thrown)
 {
     for (;; thrown = false) {
@@ -80,7 +80,7 @@ __attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, stru
             begin(c);
             own_of(c)->tries = try;
             c->result = cxx_call(thread, c->fn, c->arg);
-            thread = must_be_strand("strand_fn"); /* it returns in the process that it was called in */
+            thread = must_be_strand("strand_fn"); /* misuse in the child of a fork */
             must_be_left(c, try);
         }
         end_strand(thread, c);
@@ -101,8 +101,8 @@ void serve_strands(struct thread *thread)
 
 /* ---- on a shared fibre ------------------------------------------------------------------------------------ */
 
-/* The frame of serve_shared, and what lies above it, is not copied: it is the same for all strands of the fibre, and so
- * is their try block. Nothing may change there after shared_fibre_wait. */
+/* All strands of the fibre share the frame of serve_shared, the frames above it, and the try block. They are never
+ * copied, so nothing there may change after shared_fibre_wait. */
 ARCH_NOT_INSTRUMENTED static void leave_shared(char *mark)
 {
     (void)mark;
@@ -121,7 +121,7 @@ static COLD void result_misuse(struct thread *thread, struct cb *c)
                   (size_t)(thread->current->stack->top - (char *)c->result));
 }
 
-/* Returns when there is another strand to be run on this stack. */
+/* Ends a strand. Returns when another strand starts on this stack. */
 static NOINLINE void end_guest(void *result, bool thrown)
 {
     struct thread *thread = must_be_strand("strand_fn");
@@ -136,7 +136,7 @@ static NOINLINE void end_guest(void *result, bool thrown)
     (void)switch_serve_shared(thread);
 }
 
-/* As little of the stack as can be: this frame is in the saved stack of every strand. */
+/* Uses as little stack as possible: this frame is in the saved stack of every strand. */
 static NOINLINE void run_guest(void)
 {
     struct thread *thread = thread_self();
@@ -154,7 +154,7 @@ void serve_shared(struct shared_fibre *shared, void *above)
     serving->try.in_flight = NULL;
     serving->try.uncaught = 0;
     serving->try.refuses = false;
-    ((struct own *)(void *)shared->fibre.own)->tries = &serving->try; /* of every strand, from its beginning on */
+    ((struct own *)(void *)shared->fibre.own)->tries = &serving->try; /* every strand of the fibre starts with it */
     if (STRAND_TRY_SETJMP_(serving->try) != 0)
         end_guest(NULL, true);
     else

@@ -1,5 +1,5 @@
 /*
- * The strands that a fibre serves, one after the other.
+ * The strands that run on a fibre, one after the other.
  */
 #ifndef STRAND_SERVE_H
 #define STRAND_SERVE_H
@@ -15,13 +15,13 @@ void serve_shared(struct shared_fibre *shared, void *above);
 /* For arch_on_exit: a strand has called pthread_exit. */
 __attribute__((noreturn)) void serve_thread_exits(void);
 
-/* The strands that run on one stack, one after the other, share one try block (try.c), which is set up once: so the end
- * of the stack is never reached. */
+/* The strands that run on one stack, one after the other, share one try block (try.c), which is set up once. It stops
+ * every exception, so unwinding never reaches the end of the stack. */
 struct serving {
     struct strand_try_ try;
 };
 
-/* What this layer keeps in a shared fibre. */
+/* This layer's part of a shared fibre. */
 struct hosting {
     struct serving serving;
     char name[32];   /* diagnostics only; written before the fibre has strands */

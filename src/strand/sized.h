@@ -1,5 +1,5 @@
 /*
- * Structs of the caller that begin with their size: sizeof as the program's header has it, which may be older or newer
+ * Structs of the caller that begin with their size: their sizeof in the program's header, which may be older or newer
  * than the library's. A field that an older header lacks keeps its default; one that only a newer header has is
  * ignored.
  */

@@ -58,16 +58,16 @@ static void count_back(struct thread *thread)
         atomic_fetch_sub_explicit(&runtime_of(thread)->live, 1, memory_order_relaxed);
 }
 
-/* What a new strand is made of. */
+/* The properties of a new strand. */
 struct plan {
     strand_fn *fn;
     void *arg;
     void *site;
     size_t stack_size;
     struct extra *extra;
-    struct pool *pool;           /* NULL: the spawner's, or the fibre's */
-    struct shared_fibre *shared; /* NULL: a fibre of its own */
-    struct thread *pin;          /* NULL: any of the pool's; else counted: pool_pin */
+    struct pool *pool;           /* NULL means the spawner's pool, or that of `shared` */
+    struct shared_fibre *shared; /* NULL means a private fibre */
+    struct thread *pin;          /* NULL means any thread of the pool; otherwise counted by pool_pin */
     int32_t rank;
     bool wipes;
 };
@@ -107,7 +107,7 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
     else
         guest_of(&c->member)->wipes = plan->wipes;
     ASSERT(!plan->pool || !plan->shared);
-    plain_store(&c->extra, plan->extra, memory_order_release); /* with cb_name of a dumper [PB1] */
+    plain_store(&c->extra, plan->extra, memory_order_release); /* pairs with cb_name in a dump [PB1] */
     c->counted = runtime_of(thread)->options.max_strands != 0;
     c->inherits = me ? locals_keep(own_of(me)->locals) : NULL;
     c->slow_end = c->counted || c->extra || c->inherits || plan->pin;
@@ -115,7 +115,7 @@ static int make(struct thread *thread, struct cb *me, const struct plan *plan, s
     return 0;
 }
 
-/* A dump may look at it: what it has is given back with it, by the last who does. */
+/* Frees a strand that was not started. A dump may have a reference; the last reference then frees it. */
 static void unmake(struct thread *thread, struct cb *c)
 {
     locals_release(c->inherits);
@@ -127,13 +127,13 @@ static void unmake(struct thread *thread, struct cb *c)
 
 /* ---- into a scope ---------------------------------------------------------------------------------------- */
 
-/* Into a scope with flags: its children are under its lock. */
+/* For a scope with flags, whose lock protects its children. */
 static int anchor_shared(struct thread *thread, struct scope *scope, struct cb *c)
 {
     scope_lock(thread, scope);
     bool open = !scope->closed;
     if (open) {
-        atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed); /* before others lock it: is_topmost */
+        atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed); /* before the anchor is set: is_topmost */
         scope_anchor(scope, c);
         if (scope->cancelled)
             cancel_strand(thread, c, scope->cancel_reason, scope->owned); /* born cancelled */
@@ -152,7 +152,7 @@ static int anchor(struct thread *thread, struct scope *scope, struct cb *c)
     }
     if (scope->flags)
         return anchor_shared(thread, scope, c);
-    if (UNLIKELY(scope_is_followed(scope))) /* a drop function spawns */
+    if (UNLIKELY(scope_is_followed(scope))) /* a drop function, which the join calls, spawns */
         atomic_store_explicit(&c->ends, ENDS_NOTIFY, memory_order_relaxed);
     scope_anchor(scope, c);
     if (scope->cancelled)
@@ -177,7 +177,7 @@ static inline __attribute__((always_inline)) void launch(struct thread *thread, 
     count_spawned(thread);
     if (UNLIKELY(!here))
         count_up(&thread->counts.departed);
-    arch_san_release(c); /* not read from here on: the thread that takes it may end and reuse it */
+    arch_san_release(c); /* do not read c after this: the thread that takes it may end and reuse it */
     if (UNLIKELY(slow))
         thread_ready_slow_(thread, &c->member, here);
     else if (LIKELY(here))
@@ -186,16 +186,16 @@ static inline __attribute__((always_inline)) void launch(struct thread *thread, 
         pool_send(thread, fibre);
 }
 
-/* With STRAND_STACKS=shared in the environment, or strand_sim.shared_stacks. It may spawn onto the pool. */
+/* For STRAND_STACKS=shared in the environment, and strand_sim.shared_stacks. The caller may spawn onto the pool. */
 static COLD int fibre_in_common(struct thread *thread, struct pool *pool, struct plan *plan)
 {
     if (plan->shared || plan->pin || plan->rank || plan->stack_size != thread->usual)
         return 0;
-    plan->pool = NULL; /* it is the fibre's */
+    plan->pool = NULL; /* the fibre has a pool */
     return pool_common(thread, pool, &plan->shared);
 }
 
-/* The pool that it is to live on. */
+/* Returns the pool of the new strand. */
 static struct pool *pool_for(const struct thread *thread, const struct plan *plan)
 {
     return plan->shared ? plan->shared->fibre.pool : plan->pool ? plan->pool : thread->pool;
@@ -208,7 +208,7 @@ static int anchor_and_launch(struct thread *thread, struct scope *scope, struct 
         unmake(thread, c);
         return error;
     }
-    (void)pool_cancels(thread, scope, c); /* it has not started: nobody has to be woken */
+    (void)pool_cancels(thread, scope, c); /* it has not started, so there is no strand to wake */
     launch(thread, c);
     return 0;
 }
@@ -243,7 +243,7 @@ void spawn_launch(struct thread *thread, struct cb *c)
     launch(thread, c);
 }
 
-/* Does all or nothing. */
+/* Returns 0 or a negated errno code. After an error no strand exists. */
 static int spawn(struct thread *thread, struct cb *me, strand_scope handle, const char *function, struct plan *plan,
                  strand *out)
 {
@@ -266,7 +266,7 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
     if (!error) {
         *out = handle_of(c);
         error = anchor_and_launch(thread, scope, c);
-        plan->extra = NULL; /* it is the strand's */
+        plan->extra = NULL; /* the strand owns it */
         if (UNLIKELY(scope_is_large(scope)))
             scope_look(scope);
         if (UNLIKELY(atomic_load_explicit(&scope->hoards, memory_order_relaxed)))
@@ -291,7 +291,7 @@ static NOINLINE strand spawn_or_throw(struct thread *thread, strand_scope scope,
     return result;
 }
 
-/* By hand what spawn_or_throw does for a plain scope of the caller's, where nothing is to be inherited or counted. */
+/* The fast path: a plain scope of the caller, with nothing to inherit or count. Otherwise spawn_or_throw. */
 strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
 {
     struct thread *thread = must_be_strand("strand_spawn");
@@ -344,10 +344,10 @@ static int plan_extra(struct thread *thread, struct plan *plan, const strand_att
     return 0;
 }
 
-/* Where it is to run. Kept until placed. */
+/* References to the target of a spawn, which `placed` releases. */
 struct place_for {
-    struct opened_pool *pool; /* NULL: none was named */
-    struct fibres *fibres;    /* the same */
+    struct opened_pool *pool; /* attr.pool, or NULL */
+    struct fibres *fibres;    /* attr.fibre, or NULL */
 };
 
 static void choose_fibre(struct thread *thread, const strand_attr *attr, struct plan *plan, struct place_for *place)

@@ -7,8 +7,8 @@
 #include "../sched/quiet.h"
 #include "core.h"
 
-/* A thread outside of the run has acted on it, and may do so again: that the run is out of work can't be known any
- * more. Any thread; also in the handler of a signal. */
+/* A thread outside of the run acts on it, and may do so again, so the run can no longer decide that it is out of work.
+ * Any thread may call this, also in a signal handler. */
 static inline void stranger_acts(struct runtime *runtime)
 {
     _Atomic uint32_t *minds = &runtime->sub.minds_quiet;

@@ -14,7 +14,7 @@
 #include <stdarg.h>
 #include <string.h>
 
-/* Of what others see who join, or keep the exception. */
+/* The kind must not lie in a shared stack: strands that join, and holders of the exception, read it. */
 static strand_exception *make(struct thread *thread, const char *function, const strand_kind *kind, const char *format,
                               va_list args)
 {
@@ -114,7 +114,8 @@ bool strand_unwinding(void)
     return own_of(current_of(thread))->flight || (thread->cxx && thread->cxx->uncaught);
 }
 
-/* Its own frame: a trace of the caller begins here. A name or a number says nothing to a reader of the message. */
+/* Not inlined, so that the trace begins at the caller. The text has the argument only if that is a call: a name or a
+ * number tells a reader nothing. */
 NOINLINE int64_t strand_must_(int64_t result, const char *argument)
 {
     enum { MOST = 80 };

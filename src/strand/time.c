@@ -1,5 +1,5 @@
 /*
- * Time, yields, sleeps, and what a strand can ask about itself.
+ * Time, yields, sleeps, and queries of a strand about itself.
  */
 #include "exception.h"
 #include "handle.h"
@@ -25,7 +25,7 @@ strand_time strand_in(int64_t ns)
     int64_t now = strand_now().ns, sum;
     if (__builtin_add_overflow(now, ns, &sum))
         sum = INT64_MAX;
-    return (strand_time){sum > 0 ? sum : 1}; /* 0 is no instant */
+    return (strand_time){sum > 0 ? sum : 1}; /* 0 would mean no instant */
 }
 
 void strand_yield(void)
@@ -46,7 +46,7 @@ bool strand_interrupted(void)
 {
     struct thread *thread = must_be_strand("strand_interrupted");
     struct cb *me = current_of(thread);
-    thread_tick(thread); /* a loop that asks sees the time pass */
+    thread_tick(thread); /* so a loop that only asks sees time pass */
     cxx_settle(thread, me);
     return interrupted_at_start(thread, me);
 }

@@ -1,10 +1,9 @@
 /*
- * Try blocks. Where an exception stops: nowhere in the unwinder, whose stop function never stops, but in the clean-up
- * of the try block, which runs after all inner clean-ups of its frame and before all outer ones, and jumps (contract
- * §9).
+ * Try blocks. An exception stops in the clean-up of the try block, which runs after all inner clean-ups of its frame
+ * and before all outer ones, and jumps (contract §9). The unwinder's stop function never stops it.
  *
- * A frame records which exception was in flight when it was entered: it is left by an exception if and only if another
- * is in flight now. A flag "unwinding" would be wrong, because clean-ups contain try blocks.
+ * A try block records which exception was in flight when it was entered. It is left by an exception if and only if
+ * another one is in flight when it is left. A flag "unwinding" would be wrong, because clean-ups contain try blocks.
  */
 #include "carry.h"
 #include "cxx.h"
@@ -13,7 +12,7 @@
 
 #include <string.h>
 
-/* STRAND_TRY runs its first block in TRY_BODY, and looks at its catch blocks in every other state. */
+/* STRAND_TRY runs its first block in TRY_BODY, and evaluates its catch blocks in every other state. */
 enum try_state { TRY_BODY, TRY_CAUGHT, TRY_TAKEN, TRY_ASKS, TRY_WANTS };
 
 static inline void enter(struct thread *thread, struct cb *me, struct strand_try_ *frame, uint32_t form)
@@ -98,14 +97,15 @@ ARCH_NOT_INSTRUMENTED void strand_try_leave_(struct strand_try_ *frame)
     frame->caught = NULL;
     atomic_store_explicit(&e->caught, false, memory_order_relaxed);
     if (own_of(me)->flight != frame->in_flight)
-        exception_suppress(own_of(me)->flight->exception, e); /* the catch block threw: the caught one goes along */
+        exception_suppress(own_of(me)->flight->exception, e); /* the catch block threw: suppress the caught exception */
     else if (frame->state == TRY_CAUGHT)
-        exception_throw(me, e); /* no block matched: it goes on */
+        exception_throw(me, e); /* no catch block matched: the exception continues */
     else
         strand_exception_release(e);
 }
 
-/* A kind that a header defines as static is another one in each file. */
+/* A kind that a header defines as static is a different kind in each file: records that a catch block named such a
+ * kind. */
 static void record_namesake(strand_exception *e, const strand_kind *kind)
 {
     if (e->kind->name && kind->name && strcmp(e->kind->name, kind->name) == 0)
@@ -134,8 +134,8 @@ strand_exception *strand_caught_(struct strand_try_ *frame)
     return frame->caught;
 }
 
-/* A try block that takes everything: nobody has to be asked. Its own function, so that nothing that it keeps in a
- * register has to survive the jump. */
+/* A try block that takes every exception, so no catch block has to be asked. A function of its own, so that no variable
+ * in a register has to survive the jump. */
 static NOINLINE void *call(strand_fn *fn, void *arg, strand_exception *volatile *caught)
 {
     struct strand_try_ frame STRAND_CLEANUP_(strand_try_leave_);

@@ -1,5 +1,5 @@
 /*
- * Which strands unwind. The protocol block is in unwinding.h.
+ * The list of strands that unwind. The protocol block is in unwinding.h.
  */
 #include "core.h"
 

@@ -1,17 +1,16 @@
 /*
- * Which strands of a run unwind, since when: kept for a watchdog, and only in runs that have one.
+ * The strands of a run that unwind, and since when: for the watchdog, and only in runs that have one.
  *
- * PARTIES   a strand, from its throw until that lands, whatever it does meanwhile: its clean-ups run, and may block
- *           for long; the watchdog, which looks.
- * STATE     runtime.unwindings: the strands that unwind and that the watchdog has not reported, the first that
- *           began in front. One of several exceptions in flight stands there for its strand: the outermost.
- * OWNERSHIP the list, and `told`, are whoever's holds the lock. A strand whose unwinding stands in the list, or is
- *           told of, does not end as long as the lock is held: it has to take it to land. So its control block, its
- *           name and its stack can be read.
- * ORDERING  who rests has entered what it has thrown: the watchdog looks at the list after it has seen that all
- *           rest ([WD2] of src/debug/watchdog.h).
- * NOT DONE  a look at all strands now and then: there may be a million of them. A record at each wait: those are
- *           many, and throws are few.
+ * PARTIES   a strand from its throw to the catch, while its clean-ups run, which may block for long; the watchdog.
+ * STATE     runtime.unwindings: the strands that unwind and that the watchdog has not reported, in the order in which
+ *           they began. A strand with several exceptions in flight is listed once, by the outermost.
+ * OWNERSHIP the list and `told` belong to the holder of the lock. A strand takes the lock when its exception is caught.
+ *           So while the lock is held, a strand that is in the list, or whose `told` is set, does not end, and its
+ *           control block, its name and its stack can be read.
+ * ORDERING  a thread that rests has entered the throws of its strands in the list. The watchdog reads the list after it
+ *           has seen that all threads rest ([WD2] of src/debug/watchdog.h).
+ * NOT DONE  examining all strands from time to time: there may be a million. A record at each wait: waits are many,
+ *           throws are few.
  * TESTED BY tests/models/watchdog.pml, tests/spec/watchdog.c.
  */
 #ifndef STRAND_UNWINDING_H
@@ -23,16 +22,16 @@
 struct cb;
 struct runtime;
 
-/* Of the outermost exception that is in flight; in its record. */
+/* Lies in the flight of a strand's outermost exception. */
 struct unwinding {
     struct link link;        /* in runtime.unwindings */
-    struct unwinding **told; /* the watchdog's record of it, which is emptied when it is over; NULL: none */
-    struct cb *c;            /* NULL: nobody is to be told of this one */
+    struct unwinding **told; /* the watchdog's pointer to this, cleared when the unwinding is over; or NULL */
+    struct cb *c;            /* NULL: not recorded */
     int64_t since;
 };
 
 struct unwindings {
-    bool kept; /* there is a watchdog: set before the run has a strand */
+    bool kept; /* the run has a watchdog; set before it has a strand */
     atomic_flag lock;
     struct link all;
 };

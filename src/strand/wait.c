@@ -18,7 +18,7 @@ struct member *wait_time_comes(struct timer *timer)
     return wait_claim_as(NULL, &c->wait.node, timer->index, shared) == CLAIM_WON ? &c->member : NULL;
 }
 
-/* The wait was not claimed by its timer: an error, or an interruption. */
+/* The timer did not win: an error or an interruption. */
 static COLD int until_otherwise(struct cb *me, struct pool *pool, int how)
 {
     me->blocked = BLOCKED_NOT;
@@ -27,7 +27,7 @@ static COLD int until_otherwise(struct cb *me, struct pool *pool, int how)
     return how;
 }
 
-/* In one frame, with the switch: sleepers are many, and their frames are what they take in saved stacks. */
+/* The switch is inlined into one frame: there may be many sleepers, and each has this frame in its saved stack. */
 OWN_INLINE_ALWAYS int until(struct thread *thread, struct cb *me, int64_t when, uint32_t floor)
 {
     struct pool *pool = thread->pool;
@@ -47,7 +47,7 @@ int wait_until(struct thread *thread, struct cb *me, int64_t when, uint32_t floo
     return until(thread, me, when, floor);
 }
 
-/* No memory for the timer, or an interruption: which is put off, or over, if this returns, when the time has come. */
+/* There was no memory for the timer, or an interruption. Throws, or waits again if the interruption is put off. */
 static COLD void sleep_otherwise(struct cb *me, strand_time when, int how)
 {
     while (how != WAIT_WON) {

@@ -1,6 +1,6 @@
 /*
- * The one way to block. A strand arms its wait, tells its sources (a child's end, a timer, ...), and parks; exactly one
- * of them, or an interruption, claims it.
+ * The one way to block. A strand arms its wait, registers with its sources (a child's end, a timer, ...), and parks.
+ * Exactly one source, or an interruption, claims the wait.
  *
  * PARTIES   the strand; sources, each with a wait_node or a timer; interrupters (cancel, deadline, failed child).
  * STATE     each source of interruption of a strand has an index: 0 is its cancel, and an inner block has a higher one
@@ -11,15 +11,16 @@
  *                                ARMED --wait_retract (the strand itself)--> IDLE
  *                                ARMED --wait_try (itself)--> TRYING --wait_tried--> ARMED / IDLE
  *                                ARMED --wait_reserve (a claimer)--> TRYING --wait_reserved_*--> WON / ARMED
- *           A select stands with several sources while it tries to claim the partner of another: TRYING keeps its own
- *           wait from being claimed meanwhile, so that either both happen or neither (docs/protocols/select.md).
- * OWNERSHIP the claimer of an armed wait makes the strand runnable, once. From wait_arm on the strand is claimable,
- *           although it has not left its stack yet: so it parks unless it retracts (switch.md).
- * INVARIANTS [W1] one claim for each arming. [W2] nobody holds a node or timer of a wait when its operation returns:
- *           sources that did not win are told, or have let go. [W3] an interrupter with an index below the floor
- *           leaves the wait alone, so a shielded waiter keeps its place. [W4] no interruption is lost between the
- *           check and the parking. [W5] of strands that try each other's waits, the one with the highest address lets
- *           itself be claimed.
+ *           A select is registered with several sources while it tries to claim a partner's wait. Meanwhile TRYING
+ *           keeps its own wait from being claimed, so that either both waits are claimed or neither
+ *           (docs/protocols/select.md).
+ * OWNERSHIP the claimer of an armed wait makes the strand runnable, once. After wait_arm the strand can be claimed
+ *           although it is still running, so it parks unless its retraction succeeds (switch.md).
+ * INVARIANTS [W1] one claim for each arming. [W2] when an operation returns, no source holds a node or timer of its
+ *           wait: each source that did not win has released it, or the strand has withdrawn it. [W3] an interrupter
+ *           with an index below the floor leaves the wait alone, so a shielded waiter keeps its place. [W4] no
+ *           interruption is lost between the check and the parking. [W5] if strands try to claim each other's waits,
+ *           the strand with the highest address lets its wait be claimed.
  * ORDERING  [W4] seq_cst: the strand stores ARMED, then reads due; an interrupter raises due, then reads the state. One
  *           of them sees the other. [W1] claims release, and wait_over acquires: what the source did happens before the
  *           operation returns. A claim acquires the ARMED that it replaces, with what the strand did before it armed.
@@ -55,7 +56,7 @@ static inline uint32_t wait_floor(uint64_t state)
     return (uint32_t)(state >> 8) & WAIT_FLOOR_MOST;
 }
 
-/* The strand becomes claimable; interruptions below floor leave it alone. Returns the epoch for its nodes. */
+/* Arms the wait. Sources below floor do not interrupt it. Returns the epoch for its nodes. */
 static inline uint32_t wait_arm(struct thread *thread, struct cb *me, uint32_t floor)
 {
     uint64_t old = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
@@ -67,12 +68,11 @@ static inline uint32_t wait_arm(struct thread *thread, struct cb *me, uint32_t f
     return (uint32_t)(new >> 32);
 }
 
-/* What a claim finds: it is the claimer's; somebody else has had it; the claimer, who is trying as well, has to let
- * itself be claimed for a moment. */
+/* The result of a claim: won; over, because another party claimed the wait or it was retracted; or yield, because the
+ * claimer is itself in WAIT_TRYING and must let its own wait be claimed for a moment [W5]. */
 enum claim { CLAIM_WON, CLAIM_OVER, CLAIM_GIVE_WAY };
 
-/* A claim of the wait that the node stands for, which `index` wins. `trying`: the claimer, if it is itself in
- * WAIT_TRYING; else NULL. */
+/* Claims the node's wait for `index`. `trying`: the claimer, if it is itself in WAIT_TRYING; else NULL. */
 static inline enum claim wait_claim_as(struct cb *trying, struct wait_node *node, uint32_t index, bool shared)
 {
     struct cb *waiter = node->waiter;
@@ -94,14 +94,14 @@ static inline enum claim wait_claim_as(struct cb *trying, struct wait_node *node
     return CLAIM_OVER;
 }
 
-/* A source's claim. True: the caller has to make the waiter runnable. */
+/* Claims the wait for a source. Returns true if the caller has to make the waiter runnable. */
 static inline bool wait_claim(struct wait_node *node, bool shared)
 {
     return wait_claim_as(NULL, node, node->index, shared) == CLAIM_WON;
 }
 
-/* Armed, the strand goes to claim somebody else's wait: whoever would claim its own waits for what comes of that.
- * False: somebody has claimed it, so the strand has to park. */
+/* The armed strand is about to claim another wait. Until wait_tried, claimers of its own wait spin. Returns false if
+ * its wait was claimed already, so the strand has to park. */
 static inline bool wait_try(struct thread *thread, struct cb *me)
 {
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
@@ -114,7 +114,7 @@ static inline bool wait_try(struct thread *thread, struct cb *me)
     return false;
 }
 
-/* It came to nothing: armed again. Or to something: idle. */
+/* Ends wait_try. tag: WAIT_ARMED if the claim failed, WAIT_IDLE if it succeeded. */
 static inline void wait_tried(struct thread *thread, struct cb *me, uint32_t tag)
 {
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
@@ -126,9 +126,9 @@ static inline void wait_tried(struct thread *thread, struct cb *me, uint32_t tag
         atomic_store_explicit(&me->wait.state, state, memory_order_relaxed);
 }
 
-/* A barrier needs the waits of all its members, or none. Its thread holds the lock of the node's queue and reserves the
- * wait of each member: no other party claims that wait until one of the next two functions. False: the wait is over.
- * Never the wait of a select, which tries other waits itself. */
+/* Reserves a wait for a barrier, which needs the waits of all its members or none. No other party claims the wait until
+ * one of the next two functions. The caller holds the lock of the node's queue. Returns false if the wait is over. Not
+ * for the wait of a select, which itself tries other waits. */
 static inline bool wait_reserve(struct wait_node *node, bool shared)
 {
     _Atomic uint64_t *word = &node->waiter->wait.state;
@@ -139,15 +139,15 @@ static inline bool wait_reserve(struct wait_node *node, bool shared)
     return false;
 }
 
-/* It is claimed: the caller has to make the waiter runnable. */
+/* Claims a reserved wait. The caller has to make the waiter runnable. */
 static inline void wait_reserved_claim(struct wait_node *node)
 {
     uint64_t won = (uint64_t)node->epoch << 32 | (uint64_t)node->index << 8 | WAIT_WON;
     atomic_store_explicit(&node->waiter->wait.state, won, memory_order_release); /* [W1] */
 }
 
-/* Armed again. If it was interrupted meanwhile, that is made good here: returns the strand that the caller has to make
- * runnable, or NULL. */
+/* Arms a reserved wait again. If a source was raised meanwhile, interrupts it, and returns the member that the caller
+ * has to make runnable; otherwise returns NULL. */
 static inline struct member *wait_reserved_release(struct wait_node *node, bool shared)
 {
     struct wait *wait = &node->waiter->wait;
@@ -161,7 +161,7 @@ static inline struct member *wait_reserved_release(struct wait_node *node, bool 
     return mine ? &node->waiter->member : NULL;
 }
 
-/* Back to idle without having waited. False: somebody has claimed it, so the strand has to park. */
+/* Disarms the wait. Returns false if it was claimed already, so the strand has to park. */
 static inline bool wait_retract(struct thread *thread, struct cb *me)
 {
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
@@ -171,7 +171,7 @@ static inline bool wait_retract(struct thread *thread, struct cb *me)
     return false;
 }
 
-/* After the resumption: the tag that claimed it; idle again. */
+/* After the resumption: makes the wait idle, and returns the tag of its claim. */
 static inline uint32_t wait_over(struct cb *me)
 {
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_acquire); /* [W1] */
@@ -182,7 +182,7 @@ static inline uint32_t wait_over(struct cb *me)
     return wait_tag(state);
 }
 
-/* After wait_over of a wait that was won: which node won it. */
+/* After wait_over of a wait that was won: returns the index that won. */
 static inline uint32_t wait_winner(struct cb *me)
 {
     return wait_floor(atomic_load_explicit(&me->wait.state, memory_order_relaxed));
@@ -199,8 +199,8 @@ static inline void wait_because(struct thread *thread, struct cb *me, enum block
 void wait_sleep(strand_time when, const char *function);
 /* sched_ops.fire: the timer's index wins. */
 struct member *wait_time_comes(struct timer *timer);
-/* Sleep until an instant, or until an interruption: WAIT_WON or WAIT_INTERRUPTED, or a negated errno code. It may go on
- * on another thread. */
+/* Sleeps until an instant or an interruption. Returns WAIT_WON, WAIT_INTERRUPTED or a negated errno code, possibly on
+ * another thread. */
 int wait_until(struct thread *thread, struct cb *me, int64_t when, uint32_t floor);
 
 #endif

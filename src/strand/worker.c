@@ -1,5 +1,5 @@
 /*
- * What this layer keeps for each thread of a run, and the slabs of the run, of which each thread has caches.
+ * This layer's part of each thread of a run, and the slabs of the run, of which each thread has caches.
  */
 #include "worker.h"
 
@@ -33,7 +33,7 @@ static struct slab_cache *cache_at(struct worker *worker, const struct slab_plan
     return (struct slab_cache *)(void *)((char *)worker + plan->cache);
 }
 
-/* Give the record of a thread its caches of a layer's slabs. */
+/* Gives the record of a thread its caches of a layer's slabs. */
 static void open_caches(struct worker *worker, struct runtime *runtime, const struct layer *layer)
 {
     for (size_t i = 0; i < layer->slabs_count; i++)
@@ -81,7 +81,7 @@ static const struct slab_source chunks = {ARCH_CHUNK, arch_chunk_take, arch_chun
 
 void slabs_open(struct runtime *runtime)
 {
-    unsigned kind = 0; /* of chunks: each slab has a list of its own */
+    unsigned kind = 0; /* a number per slab: each has its own list of chunks */
     for (const struct layer *const *layer = runtime->layers; *layer; layer++)
         for (size_t i = 0; i < (*layer)->slabs_count; i++) {
             const struct slab_plan *plan = &(*layer)->slabs[i];
