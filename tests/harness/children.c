@@ -41,18 +41,39 @@ void test_await_blocked(const char *words, int count)
     } while (count_words(test_dump(), words) != count);
 }
 
-static void *join_it(void *child)
+void *test_sleep(void *arg)
+{
+    strand_sleep(FOREVER);
+    return arg;
+}
+
+void *test_join(void *child)
 {
     return strand_join(*(strand *)child);
 }
 
+void *test_wait(void *other)
+{
+    strand_wait(*(strand *)other);
+    return NULL;
+}
+
 bool test_join_interrupted(strand child)
 {
-    strand_exception *e = strand_try(join_it, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     if (e)
         CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     strand_exception_release(e);
     return e != NULL;
+}
+
+void test_try_operation(strand_fn *fn, void *arg)
+{
+    strand_exception *e = strand_try(fn, arg, NULL);
+    if (e)
+        CHECK_KIND(e, &STRAND_INTERRUPTED);
+    test_log(e ? "cut" : "ok");
+    strand_exception_release(e);
 }
 
 struct cancelled {

@@ -140,6 +140,10 @@ STRAND_BLOCKS bool test_join_interrupted(strand child);
  *  waits for its end. From a strand. */
 STRAND_BLOCKS void test_run_cancelled(strand_fn *fn, void *arg);
 
+/** Calls fn(arg) and logs "cut" if an interruption leaves it, "ok" if it returns; the test fails at any other
+ * exception. From a strand. */
+STRAND_BLOCKS void test_try_operation(strand_fn *fn, void *arg);
+
 /* Log the text when the block is left, by whatever way. */
 #define TEST_LEAVING(text) TEST_LEAVING_(text, __COUNTER__)
 /* How long a strand waits that the test wakes. */
@@ -187,6 +191,12 @@ const char *test_dump_as(const strand_dump_options *options);
 
 /** Returns its argument at once. */
 void *test_return(void *arg);
+/** Sleeps until it is interrupted; takes any argument, and returns it. */
+void *test_sleep(void *arg);
+/** Joins the child, a `strand *`, and returns its result. */
+void *test_join(void *child);
+/** Waits for the end of the strand, a `strand *`; returns NULL. */
+void *test_wait(void *other);
 /** Throws TEST_ERROR, or TEST_ERROR2, with the argument as its text (NULL: "failed"). */
 void *test_throw(void *text);
 void *test_throw2(void *text);

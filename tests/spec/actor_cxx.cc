@@ -34,20 +34,13 @@ STRAND_MESSAGE_WITH(
 
 namespace {
 
-struct Leaving {
-    ~Leaving()
-    {
-        test_log("left");
-    }
-};
-
 struct Counter {
     int sum;
 };
 
 void count(void *state, strand_message *message)
 {
-    Leaving leaving;
+    Leaving leaving("left");
     auto *counter = static_cast<Counter *>(state);
     if (const add *a = STRAND_IS(message, add)) {
         if (a->n == 13)

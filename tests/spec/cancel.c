@@ -5,11 +5,6 @@
 #define SUITE cancel
 #include "test.h"
 
-static void *join_child(void *child)
-{
-    return strand_join(*(strand *)child);
-}
-
 /* ---- what a cancel does ---------------------------------------------------------------------- */
 
 /* V-26 */
@@ -140,7 +135,7 @@ TEST_INSIDE(a_sibling_may_cancel_and_is_named)
     strand child = test_spawn_started(s, test_child_blocks, &blocked);
     strand rival = strand_spawn_with(s, STRAND_ATTR(.name = "rival"), cancel_handle, &child, 0);
     strand_join(rival);
-    strand_exception *e = strand_try(join_child, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_STR(strand_exception_who(e), "rival");
     CHECK_STR(strand_exception_why(e), "sibling rivalry");
@@ -155,7 +150,7 @@ TEST_INSIDE(the_first_of_two_cancels_is_told_to_the_joiner)
     strand_cancel(child, "first");
     strand_cancel(child, "second");
     resisting.release = 1;
-    strand_exception *e = strand_try(join_child, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_STR(strand_exception_why(e), "first");
     strand_exception_release(e);
@@ -180,7 +175,7 @@ TEST_INSIDE(a_cancel_shows_in_the_trace_with_who_and_why)
     strand child = test_spawn_started(s, test_child_blocks, &blocked);
     strand rival = strand_spawn_with(s, STRAND_ATTR(.name = "the-rival"), cancel_handle, &child, 0);
     strand_join(rival);
-    strand_exception *e = strand_try(join_child, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     check_printed(e, "the-rival");
     check_printed(e, "sibling rivalry");
@@ -198,7 +193,7 @@ TEST_INSIDE(a_strand_may_cancel_itself)
 {
     STRAND_SCOPE(s);
     strand child = strand_spawn_with(s, STRAND_ATTR(.name = "self"), cancel_itself, NULL, 0);
-    strand_exception *e = strand_try(join_child, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_STR(strand_exception_who(e), "self");
     CHECK_STR(strand_exception_why(e), "enough");
@@ -218,7 +213,7 @@ TEST_INSIDE(a_cancelled_strand_may_cancel_others)
     STRAND_SCOPE(s);
     strand child = test_spawn_started(s, test_child_blocks, &blocked);
     CHECK_PTR(strand_join(strand_spawn(s, cancel_while_cancelled, &child)), TEST_PTR(1));
-    strand_exception *e = strand_try(join_child, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_STR(strand_exception_why(e), "last words");
     strand_exception_release(e);
@@ -241,7 +236,7 @@ TEST_INSIDE(cancelling_a_failed_strand_does_not_make_its_failure_a_cancellation)
     strand child = strand_spawn(s, test_throw, "before");
     strand_wait(child);
     strand_cancel(child, "too late");
-    strand_exception *e = strand_try(join_child, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK_KIND(e, &TEST_ERROR);
     CHECK_STR(strand_exception_text(e), "before");
     strand_exception_release(e);

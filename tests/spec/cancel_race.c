@@ -5,11 +5,6 @@
 #define SUITE cancel_race
 #include "test.h"
 
-static void *join_child(void *child)
-{
-    return strand_join(*(strand *)child);
-}
-
 static void *yield_and_return(void *times)
 {
     for (intptr_t i = 0; i < (intptr_t)times; i++)
@@ -27,7 +22,7 @@ static void *yield_and_throw(void *times)
 static void check_outcome(strand child, void *value)
 {
     void *result = TEST_PTR(-1);
-    strand_exception *e = strand_try(join_child, &child, &result);
+    strand_exception *e = strand_try(test_join, &child, &result);
     if (e == NULL)
         CHECK_PTR(result, value);
     else if (strand_exception_is(e, &STRAND_CHILD_CANCELLED))
@@ -85,7 +80,7 @@ TEST_RACE(two_cancels_race_and_one_of_them_is_told)
         struct rival one = {victim, "one"}, two = {victim, "two"};
         strand first = strand_spawn_with(s, STRAND_ATTR(.name = "one"), cancel_victim, &one, 0);
         strand second = strand_spawn_with(s, STRAND_ATTR(.name = "two"), cancel_victim, &two, 0);
-        strand_exception *e = strand_try(join_child, &victim, NULL);
+        strand_exception *e = strand_try(test_join, &victim, NULL);
         CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
         CHECK_STR(strand_exception_who(e), strand_exception_why(e));
         CHECK(strand_exception_who(e)[0] != '\0');
@@ -149,7 +144,7 @@ TEST_RACE(cancels_by_others_race_with_the_owners_leaving)
     for (long i = 0; i < test_scale(500); i++) {
         struct family family = {0};
         strand owner = strand_spawn(s, leave_with_children, &family);
-        CHECK_THROWS(join_child, &owner, &STRAND_LIVE_STRANDS);
+        CHECK_THROWS(test_join, &owner, &STRAND_LIVE_STRANDS);
     }
 }
 

@@ -4,25 +4,11 @@
 #define SUITE cleanup
 #include "test.h"
 
-static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
-
 /* Stays true; the compiler can't know it. */
 static volatile int yes = 1;
 
 /* A clean-up that is the function `run`. */
 #define CLEAN_UP(run) int run##_at_exit __attribute__((cleanup(run), unused)) = 0
-
-static NOINLINE void throw_stone(void)
-{
-    if (yes)
-        strand_throw(&STONE, "hard");
-}
-
-static void *throw_hard(void *arg)
-{
-    throw_stone();
-    return arg;
-}
 
 static _Atomic int started;
 
@@ -119,7 +105,7 @@ static NOINLINE void three_frames(int depth)
     static const char *const names[] = {"zero", "one", "two"};
     TEST_LEAVING(names[depth]);
     if (depth == 2)
-        throw_stone();
+        test_throw("hard");
     else
         three_frames(depth + 1);
     __asm__ volatile("");
@@ -131,7 +117,7 @@ TEST_INSIDE(an_exception_runs_the_clean_ups_of_all_frames_innermost_first)
     STRAND_TRY {
         three_frames(0);
     }
-    STRAND_CATCH(&STONE, e) {
+    STRAND_CATCH(&TEST_ERROR, e) {
         test_log("caught");
     }
     STRAND_END
@@ -141,7 +127,7 @@ TEST_INSIDE(an_exception_runs_the_clean_ups_of_all_frames_innermost_first)
 static void *fail_with_clean_up(void *arg)
 {
     TEST_LEAVING("child");
-    throw_stone();
+    test_throw("hard");
     return arg;
 }
 
@@ -151,7 +137,7 @@ TEST_INSIDE(the_clean_ups_of_a_failed_child_have_run_before_its_join_throws)
         STRAND_SCOPE(scope);
         strand_join(strand_spawn(scope, fail_with_clean_up, NULL));
     }
-    STRAND_CATCH(&STONE, e) {
+    STRAND_CATCH(&TEST_ERROR, e) {
         test_log("joiner");
     }
     STRAND_END
@@ -180,7 +166,7 @@ static void *count_many_clean_ups(void *count)
         STRAND_TRY {
             three_frames(0);
         }
-        STRAND_CATCH(&STONE, e) {
+        STRAND_CATCH(&TEST_ERROR, e) {
             ++*(int *)count;
         }
         STRAND_END
@@ -231,9 +217,9 @@ TEST_INSIDE(a_clean_up_of_a_failing_block_may_block)
 {
     STRAND_TRY {
         CLEAN_UP(block_a_little);
-        throw_stone();
+        test_throw("hard");
     }
-    STRAND_CATCH(&STONE, e) {
+    STRAND_CATCH(&TEST_ERROR, e) {
         test_log("caught");
     }
     STRAND_END
@@ -269,9 +255,9 @@ TEST_INSIDE(a_scope_that_is_left_normally_in_a_clean_up_does_not_disturb_the_exc
 {
     STRAND_TRY {
         CLEAN_UP(spawn_and_join);
-        throw_stone();
+        test_throw("hard");
     }
-    STRAND_CATCH(&STONE, e) {
+    STRAND_CATCH(&TEST_ERROR, e) {
         CHECK_PTR(strand_exception_suppressed(e, 0), NULL);
         test_log("caught");
     }
@@ -330,7 +316,7 @@ static void say_goodbye(int *unused)
     (void)unused;
     STRAND_TRY {
         block_a_little(NULL);
-        throw_stone();
+        test_throw("hard");
     }
     STRAND_CATCH(&STRAND_ERROR, e) {
         test_log("%s", strand_exception_text(e));
@@ -374,8 +360,8 @@ static void nest_try_blocks(int *unused)
     STRAND_TRY {
         say_goodbye(unused);
     }
-    STRAND_CATCH(&STONE, e) {
-        test_log("stone");
+    STRAND_CATCH(&TEST_ERROR, e) {
+        test_log("error");
     }
     STRAND_CATCH(&STRAND_ANY, e) {
         test_log("any");
@@ -395,7 +381,7 @@ static void open_blocks_in_a_try(int *unused)
     (void)unused;
     STRAND_TRY {
         STRAND_SCOPE(scope);
-        strand_spawn(scope, throw_hard, NULL);
+        strand_spawn(scope, test_throw, "hard");
         strand_sleep(FOREVER);
     }
     STRAND_CATCH(&STRAND_ERROR, e) {
@@ -482,14 +468,14 @@ TEST_INSIDE(a_deadline_opened_in_a_clean_up_of_a_cancelled_strand_counts)
 static void *throw_with_deadline_in_clean_up(void *arg)
 {
     CLEAN_UP(sleep_under_a_deadline);
-    throw_stone();
+    test_throw("hard");
     return arg;
 }
 
 /* contract 4.45 */
 TEST_INSIDE(a_deadline_opened_in_a_clean_up_of_a_failing_block_counts)
 {
-    CHECK_THROWS(throw_with_deadline_in_clean_up, NULL, &STONE);
+    CHECK_THROWS(throw_with_deadline_in_clean_up, NULL, &TEST_ERROR);
     CHECK_LOG("timed-out");
 }
 
@@ -588,7 +574,7 @@ TEST_INSIDE(a_second_cancel_does_not_reach_a_clean_up_that_runs)
 static void catch_own_failure(int *unused)
 {
     (void)unused;
-    strand_exception *e = strand_try(throw_hard, NULL, NULL);
+    strand_exception *e = strand_try(test_throw, NULL, NULL);
     CHECK(e != NULL);
     strand_exception_release(e);
     test_log("dealt-with");

@@ -20,17 +20,6 @@ namespace {
 
 const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
-struct Leaving {
-    const char *name;
-    explicit Leaving(const char *text) : name(text) {}
-    Leaving(const Leaving &) = delete;
-    Leaving &operator=(const Leaving &) = delete;
-    ~Leaving()
-    {
-        test_log("%s", name);
-    }
-};
-
 struct Blocking {
     Blocking() {}
     Blocking(const Blocking &) = delete;
@@ -55,12 +44,6 @@ void *throw_std(void *arg)
 {
     Leaving inner("inner");
     throw std::runtime_error(arg ? static_cast<const char *>(arg) : "foreign");
-}
-
-void *sleep_forever(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
 }
 
 void *throw_numbered(void *number)
@@ -106,31 +89,25 @@ void *block_with_objects(void *arg)
 {
     Leaving outer("outer");
     Leaving inner("inner");
-    return sleep_forever(arg);
+    return test_sleep(arg);
 }
 
 /* V-38 */
 TEST_INSIDE(cancelling_a_strand_runs_its_destructors)
 {
-    STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, block_with_objects, nullptr);
-    strand_cancel(child, nullptr);
-    strand_wait(child);
+    test_run_cancelled(block_with_objects, nullptr);
     CHECK_LOG("inner outer");
 }
 
 void *block_in_a_destructor(void *arg)
 {
     Blocking object;
-    return sleep_forever(arg);
+    return test_sleep(arg);
 }
 
 TEST_INSIDE(a_destructor_of_a_cancelled_strand_may_block)
 {
-    STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, block_in_a_destructor, nullptr);
-    strand_cancel(child, nullptr);
-    strand_wait(child);
+    test_run_cancelled(block_in_a_destructor, nullptr);
     CHECK_LOG("blocked");
 }
 
@@ -224,7 +201,7 @@ void *swallow_an_interruption(void *arg)
 {
     for (int i = 0; i < 2; i++) {
         try {
-            sleep_forever(nullptr);
+            test_sleep(nullptr);
         } catch (...) {
             test_log("swallowed");
         }
@@ -237,10 +214,7 @@ void *swallow_an_interruption(void *arg)
 /* V-31 */
 TEST_INSIDE(catch_all_does_not_end_an_interruption)
 {
-    STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, swallow_an_interruption, nullptr);
-    strand_cancel(child, nullptr);
-    strand_wait(child);
+    test_run_cancelled(swallow_an_interruption, nullptr);
     CHECK_LOG("swallowed swallowed");
 }
 
@@ -388,7 +362,7 @@ TEST(a_scope_with_a_failed_child_that_is_left_by_a_cxx_exception_logs_the_failur
 
 void *fail_when_cancelled(void *number)
 {
-    strand_exception_release(strand_try(sleep_forever, nullptr, nullptr));
+    strand_exception_release(strand_try(test_sleep, nullptr, nullptr));
     return throw_numbered(number);
 }
 

@@ -17,6 +17,18 @@ extern "C" {
 }
 #undef _Atomic
 
+/* Logs its name when its block is left. */
+struct Leaving {
+    const char *name;
+    explicit Leaving(const char *text) : name(text) {}
+    Leaving(const Leaving &) = delete;
+    Leaving &operator=(const Leaving &) = delete;
+    ~Leaving()
+    {
+        test_log("%s", name);
+    }
+};
+
 /* What a run logs. */
 class Logged {
   public:

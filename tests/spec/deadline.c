@@ -6,12 +6,6 @@
 
 static const strand_kind STONE = STRAND_KIND("stone", &STRAND_ERROR);
 
-static void *sleep_forever(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 static void check_timed_out(strand_exception *e)
 {
     CHECK_KIND(e, &STRAND_TIMED_OUT);
@@ -57,7 +51,7 @@ TEST_INSIDE(inside_its_block_a_deadline_is_an_interruption)
 {
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(STRAND_MS));
-        check_interrupted(strand_try(sleep_forever, NULL, NULL));
+        check_interrupted(strand_try(test_sleep, NULL, NULL));
     }
     STRAND_CATCH(&STRAND_ANY, e) {
         test_log("outside");
@@ -89,8 +83,8 @@ TEST_INSIDE(catching_the_interruption_of_a_deadline_once_changes_nothing)
 {
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(STRAND_MS));
-        check_interrupted(strand_try(sleep_forever, NULL, NULL));
-        check_interrupted(strand_try(sleep_forever, NULL, NULL));
+        check_interrupted(strand_try(test_sleep, NULL, NULL));
+        check_interrupted(strand_try(test_sleep, NULL, NULL));
         strand_checkpoint();
         test_log("never");
     }
@@ -186,7 +180,7 @@ TEST_INSIDE(an_exception_that_leaves_the_block_goes_on_unchanged_however_late)
 static void *return_from_struck_deadline(void *arg)
 {
     STRAND_DEADLINE(LONG_PAST);
-    check_interrupted(strand_try(sleep_forever, NULL, NULL));
+    check_interrupted(strand_try(test_sleep, NULL, NULL));
     return arg;
 }
 
@@ -272,7 +266,7 @@ static void *sleep_under_ten_deadlines(void *levels)
 {
     int left = *(int *)levels;
     if (left == 0)
-        return sleep_forever(NULL);
+        return test_sleep(NULL);
     STRAND_DEADLINE(left == 5 ? strand_in(STRAND_MS) : strand_in(FOREVER));
     int fewer = left - 1;
     strand_exception *e = strand_try(sleep_under_ten_deadlines, &fewer, NULL);
@@ -342,7 +336,7 @@ TEST_INSIDE(a_deadline_interrupts_a_join_and_the_child_can_be_joined_later)
 TEST_INSIDE(a_deadline_interrupts_a_wait_for_a_strand_that_does_not_end)
 {
     STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, sleep_forever, NULL);
+    strand child = strand_spawn(scope, test_sleep, NULL);
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(STRAND_MS));
         strand_wait(child);
@@ -384,7 +378,7 @@ static _Atomic int child_interrupted;
 
 static void *note_interruption(void *arg)
 {
-    strand_exception *e = strand_try(sleep_forever, NULL, NULL);
+    strand_exception *e = strand_try(test_sleep, NULL, NULL);
     child_interrupted = strand_exception_is(e, &STRAND_INTERRUPTED);
     strand_rethrow(e);
     return arg;

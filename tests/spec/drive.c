@@ -129,12 +129,6 @@ TEST_REAL_INSIDE(a_loop_of_the_programs_may_wait_inside_as_well)
     use_loop(true);
 }
 
-static void *sleep_an_hour(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 static void *sleep_long(void *arg)
 {
     strand_sleep(100 * STRAND_MS);
@@ -150,7 +144,7 @@ TEST_REAL_INSIDE(a_loop_that_polls_is_not_woken_up_while_there_is_nothing_to_do)
         STRAND_SCOPE(scope);
         loop.pool = open_driven(scope);
         start(&loop);
-        strand child = spawn_onto(scope, loop.pool, sleep_an_hour, NULL);
+        strand child = spawn_onto(scope, loop.pool, test_sleep, NULL);
         for (long before = -1; loop.calls != before;) { /* until it waits, on a busy machine after a while */
             before = loop.calls;
             strand_sleep(40 * STRAND_MS);

@@ -707,23 +707,12 @@ TEST(a_rethrown_exception_keeps_the_trace_of_its_throw)
     strand_exception_release(e);
 }
 
-static void *sleep_for_an_hour(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 /* Prints what interrupts it, and ends by it. */
 static void *print_an_interruption(void *text)
 {
-    strand_exception *e = strand_try(sleep_for_an_hour, NULL, NULL);
+    strand_exception *e = strand_try(test_sleep, NULL, NULL);
     *(char **)text = printed(e);
     strand_rethrow(e);
-}
-
-static void *join_it(void *child)
-{
-    return strand_join(*(strand *)child);
 }
 
 struct cancelling {
@@ -744,7 +733,7 @@ static void *cancel_it(void *arg)
 
 static void *keep_what_interrupts(void *kept)
 {
-    strand_exception *e = strand_try(sleep_for_an_hour, NULL, NULL);
+    strand_exception *e = strand_try(test_sleep, NULL, NULL);
     *(strand_exception **)kept = strand_exception_keep(e);
     strand_rethrow(e);
 }
@@ -755,7 +744,7 @@ TEST_INSIDE(an_interruption_that_somebody_keeps_stays_one_when_its_strand_ends_b
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, keep_what_interrupts, &kept);
     strand_cancel(child, "enough");
-    strand_exception *e = strand_try(join_it, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_STR(strand_exception_why(e), "enough");
     CHECK_KIND(kept, &STRAND_INTERRUPTED);
@@ -771,7 +760,7 @@ static void check_who_and_why(const char *why)
     STRAND_SCOPE(scope);
     struct cancelling cancelling = {.victim = strand_spawn(scope, print_an_interruption, &of_victim), .why = why};
     strand_join(strand_spawn_with(scope, STRAND_ATTR(.name = "gardener"), cancel_it, &cancelling, 0));
-    strand_exception *e = strand_try(join_it, &cancelling.victim, NULL);
+    strand_exception *e = strand_try(test_join, &cancelling.victim, NULL);
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_PRINTED(e, cancelling.line);
     CHECK_CONTAINS(of_victim, cancelling.line);
@@ -883,7 +872,7 @@ TEST_REAL_INSIDE(an_exception_that_has_come_a_long_way_goes_on_with_the_trace_of
     for (int i = 0; i < 520; i++) {
         STRAND_SCOPE(scope);
         strand child = strand_spawn(scope, hand_over, e);
-        e = strand_try(join_it, &child, NULL);
+        e = strand_try(test_join, &child, NULL);
         CHECK_PTR(e, first);
     }
     CHECK_PRINTED(e, "worm 7 of ten", "throw_apple", "left strand", "rethrown in");

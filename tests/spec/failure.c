@@ -6,11 +6,6 @@
 #define SUITE failure
 #include "test.h"
 
-static void *join_child(void *child)
-{
-    return strand_join(*(strand *)child);
-}
-
 /* A child that has failed by the time this returns. */
 static strand spawn_failed(strand_scope scope)
 {
@@ -309,7 +304,7 @@ TEST_INSIDE(joining_the_failed_child_throws_its_exception_directly)
 {
     STRAND_SCOPE(s);
     strand child = spawn_failed(s);
-    CHECK_THROWS(join_child, &child, &TEST_ERROR);
+    CHECK_THROWS(test_join, &child, &TEST_ERROR);
 }
 
 /* contract 4.31 */
@@ -318,7 +313,7 @@ TEST_INSIDE(after_its_join_a_failure_is_dealt_with_also_for_the_leaving_of_the_s
     {
         STRAND_SCOPE(s);
         strand child = spawn_failed(s);
-        strand_exception_release(strand_try(join_child, &child, NULL));
+        strand_exception_release(strand_try(test_join, &child, NULL));
         strand_yield();
     }
     strand_checkpoint();
@@ -338,7 +333,7 @@ TEST_INSIDE(as_long_as_one_of_two_failures_is_not_dealt_with_the_owner_stays_int
             test_log("interrupted");
         }
         STRAND_END
-        CHECK_THROWS(join_child, &children[i], &TEST_ERROR);
+        CHECK_THROWS(test_join, &children[i], &TEST_ERROR);
     }
     strand_checkpoint();
     CHECK_LOG("interrupted interrupted");
@@ -354,7 +349,7 @@ TEST_INSIDE(the_exception_of_a_cancelled_child_does_not_interrupt_the_owner)
     strand_cancel(handle, NULL);
     strand_wait(handle);
     strand_checkpoint();
-    CHECK_THROWS(join_child, &handle, &TEST_ERROR2);
+    CHECK_THROWS(test_join, &handle, &TEST_ERROR2);
 }
 
 /* contract 4.41 */
@@ -408,7 +403,7 @@ TEST_INSIDE(a_child_that_somebody_cancelled_and_that_ended_interrupted_does_not_
     strand_wait(handle);
     strand_checkpoint();
     strand_yield();
-    CHECK_THROWS(join_child, &handle, &STRAND_CHILD_CANCELLED);
+    CHECK_THROWS(test_join, &handle, &STRAND_CHILD_CANCELLED);
 }
 
 /* ---- open scopes ----------------------------------------------------------------------------- */
@@ -448,7 +443,7 @@ TEST_INSIDE(a_failure_in_an_open_scope_interrupts_its_owner_and_not_the_spawner)
 
 static void join_quietly(strand *child)
 {
-    CHECK_THROWS(join_child, child, &TEST_ERROR);
+    CHECK_THROWS(test_join, child, &TEST_ERROR);
 }
 
 TEST_INSIDE(a_failure_that_a_clean_up_has_joined_meanwhile_leaves_the_scope_all_the_same)

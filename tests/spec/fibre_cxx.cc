@@ -99,11 +99,11 @@ TEST_INSIDE(a_strand_keeps_its_exceptions_while_another_one_lives_on_the_fibre_w
     strand_scope_join(scope);
 }
 
-struct Leaving {
-    Leaving() {}
-    Leaving(const Leaving &) = delete;
-    Leaving &operator=(const Leaving &) = delete;
-    ~Leaving()
+struct YieldsAtTheEnd {
+    YieldsAtTheEnd() {}
+    YieldsAtTheEnd(const YieldsAtTheEnd &) = delete;
+    YieldsAtTheEnd &operator=(const YieldsAtTheEnd &) = delete;
+    ~YieldsAtTheEnd()
     {
         strand_yield(); /* shielded: an interruption is in flight */
         test_log("left");
@@ -112,7 +112,7 @@ struct Leaving {
 
 void *sleep_until_cancelled(void *arg)
 {
-    Leaving leaving;
+    YieldsAtTheEnd yields;
     strand_sleep(FOREVER);
     return arg;
 }

@@ -427,16 +427,11 @@ static void join_guest(void)
 }
 static const struct kind kind_join_guest = {"join one of the same fibre", nothing, join_guest, go, NULL, NULL};
 
-static void *join_it(void *child)
-{
-    return strand_join(*(strand *)child);
-}
-
 static void join_failure(void)
 {
     STRAND_SCOPE(scope);
     strand child = strand_spawn_with(scope, STRAND_ATTR(.fibre = s.fibre), fail_when_told, "told", 0);
-    strand_exception *e = strand_try(join_it, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK(e);
     if (strand_exception_kind(e) != &TEST_ERROR)
         strand_rethrow(e);

@@ -7,11 +7,6 @@
 
 #include <errno.h>
 
-static void *join_child(void *child)
-{
-    return strand_join(*(strand *)child);
-}
-
 /* A strand that hands its own child off. */
 struct handing {
     strand_scope to;
@@ -193,7 +188,7 @@ TEST_INSIDE(cancelling_the_new_scope_cancels_the_child)
     STRAND_SCOPE_OPEN(s);
     strand handed = hand_off_to(s, test_child_blocks, &child);
     strand_scope_cancel(s, "new owner");
-    strand_exception *e = strand_try(join_child, &handed, NULL);
+    strand_exception *e = strand_try(test_join, &handed, NULL);
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_STR(strand_exception_why(e), "new owner");
     strand_exception_release(e);
@@ -211,7 +206,7 @@ TEST_INSIDE(a_cancelled_child_stays_cancelled_in_its_new_scope)
         CHECK_EQ(strand_hand_off(handed, outer), 0);
     }
     child.release = 1;
-    strand_exception *e = strand_try(join_child, &handed, NULL);
+    strand_exception *e = strand_try(test_join, &handed, NULL);
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_STR(strand_exception_why(e), "before");
     strand_exception_release(e);

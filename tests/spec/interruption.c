@@ -9,23 +9,6 @@
 
 static _Atomic int started;
 
-static void *sleep_forever(void *arg)
-{
-    started = 1;
-    strand_sleep(FOREVER);
-    return arg;
-}
-
-/* Logs "cut" if fn(arg) is interrupted, "ok" if it returns. */
-static void try_operation(strand_fn *fn, void *arg)
-{
-    strand_exception *e = strand_try(fn, arg, NULL);
-    if (e)
-        CHECK_KIND(e, &STRAND_INTERRUPTED);
-    test_log(e ? "cut" : "ok");
-    strand_exception_release(e);
-}
-
 /* ---- every operation ------------------------------------------------------------------------ */
 
 static void *yield(void *arg)
@@ -54,11 +37,11 @@ static void *sleep_until_the_past(void *arg)
 
 static void *operate_on_time(void *arg)
 {
-    try_operation(yield, arg);
-    try_operation(checkpoint, arg);
-    try_operation(sleep_no_time, arg);
-    try_operation(sleep_until_the_past, arg);
-    try_operation(sleep_forever, arg);
+    test_try_operation(yield, arg);
+    test_try_operation(checkpoint, arg);
+    test_try_operation(sleep_no_time, arg);
+    test_try_operation(sleep_until_the_past, arg);
+    test_try_operation(test_sleep, arg);
     return arg;
 }
 
@@ -67,17 +50,6 @@ TEST_INSIDE(a_cancelled_strand_is_cut_at_yields_checkpoints_and_sleeps_of_any_le
 {
     test_run_cancelled(operate_on_time, NULL);
     CHECK_LOG("cut cut cut cut cut");
-}
-
-static void *join_first(void *child)
-{
-    return strand_join(*(strand *)child);
-}
-
-static void *wait_for(void *child)
-{
-    strand_wait(*(strand *)child);
-    return NULL;
 }
 
 static void *join_all(void *scope)
@@ -94,9 +66,9 @@ static void *operate_on_an_ended_child(void *arg)
         STRAND_SHIELD;
         strand_wait(child);
     }
-    try_operation(join_first, &child);
-    try_operation(wait_for, &child);
-    try_operation(join_all, &scope);
+    test_try_operation(test_join, &child);
+    test_try_operation(test_wait, &child);
+    test_try_operation(join_all, &scope);
     STRAND_SHIELD;
     CHECK_PTR(strand_join(child), arg);
     return arg;
@@ -126,9 +98,9 @@ static void *operate_on_policies(void *arg)
     STRAND_SCOPE_WITH(collect, STRAND_COLLECT);
     strand_spawn(first, test_return, arg);
     strand_spawn(collect, test_return, arg);
-    try_operation(take_first, &first);
-    try_operation(take_next, &first);
-    try_operation(take_next, &collect);
+    test_try_operation(take_first, &first);
+    test_try_operation(take_next, &first);
+    test_try_operation(take_next, &collect);
     strand_scope_cancel(first, NULL);
     strand_scope_cancel(collect, NULL);
     return arg;
@@ -149,7 +121,7 @@ static void *offload(void *arg)
 
 static void *operate_on_offload(void *arg)
 {
-    try_operation(offload, arg);
+    test_try_operation(offload, arg);
     return arg;
 }
 
@@ -261,7 +233,7 @@ TEST_REAL(code_that_does_nothing_interruptible_is_not_stopped)
 static void *try_again_and_again(void *arg)
 {
     for (int i = 0; i < 3; i++)
-        try_operation(sleep_forever, arg);
+        test_try_operation(test_sleep, arg);
     strand_checkpoint();
     test_log("never");
     return arg;
@@ -278,7 +250,8 @@ static void *retry_all_errors(void *arg)
 {
     for (volatile int i = 0; i < 3; i++) {
         STRAND_TRY {
-            sleep_forever(arg);
+            started = 1;
+            strand_sleep(FOREVER);
         }
         STRAND_CATCH(&STRAND_ERROR, e) {
             test_log("swallowed");
@@ -296,23 +269,16 @@ TEST_INSIDE(catching_all_errors_lets_an_interruption_pass)
     strand child = strand_spawn(scope, retry_all_errors, NULL);
     test_yield_until(&started, 1);
     strand_cancel(child, NULL);
-    STRAND_TRY {
-        strand_join(child);
-    }
-    STRAND_CATCH(&STRAND_CHILD_CANCELLED, e) {
-        test_log("cancelled");
-    }
-    STRAND_END
-    CHECK_LOG("cancelled");
+    CHECK(test_join_interrupted(child));
+    CHECK_LOG("");
 }
 
 /* V-30, contract 4.18 */
 TEST_INSIDE(an_operation_that_is_blocked_already_is_interrupted_too)
 {
+    struct test_child blocked = {0};
     STRAND_SCOPE(scope);
-    started = 0;
-    strand child = strand_spawn(scope, sleep_forever, NULL);
-    test_yield_until(&started, 1);
+    strand child = test_spawn_started(scope, test_child_blocks, &blocked);
     for (int i = 0; i < 10; i++)
         strand_yield();
     strand_cancel(child, NULL);
@@ -322,7 +288,7 @@ TEST_INSIDE(an_operation_that_is_blocked_already_is_interrupted_too)
 
 static void *return_though_cancelled(void *arg)
 {
-    try_operation(sleep_forever, NULL);
+    test_try_operation(test_sleep, NULL);
     return arg;
 }
 
@@ -433,13 +399,10 @@ TEST_INSIDE(a_cancel_counts_before_a_deadline)
 
 static void *fail_when_cancelled(void *arg)
 {
+    strand child;
     STRAND_TRY {
         STRAND_SCOPE(scope);
-        strand child = strand_spawn(scope, test_throw, NULL);
-        {
-            STRAND_SHIELD;
-            strand_wait(child);
-        }
+        test_spawn_failed(scope, &child, 1);
         strand_checkpoint();
     }
     STRAND_CATCH(&TEST_ERROR, e) {
@@ -462,12 +425,9 @@ TEST_INSIDE(a_cancel_counts_before_a_failed_child_whose_exception_is_suppressed_
 
 static void fail_in_a_scope(void)
 {
+    strand child;
     STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, test_throw, NULL);
-    {
-        STRAND_SHIELD;
-        strand_wait(child);
-    }
+    test_spawn_failed(scope, &child, 1);
     strand_checkpoint();
 }
 
@@ -490,12 +450,9 @@ TEST_INSIDE(a_deadline_around_a_scope_counts_before_a_failed_child)
 
 static void time_out_in_a_scope(void)
 {
+    strand child;
     STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, test_throw, NULL);
-    {
-        STRAND_SHIELD;
-        strand_wait(child);
-    }
+    test_spawn_failed(scope, &child, 1);
     STRAND_TRY {
         STRAND_DEADLINE(LONG_PAST);
         strand_checkpoint();
@@ -523,14 +480,14 @@ TEST_INSIDE(a_source_ends_with_its_block)
 {
     STRAND_TRY {
         STRAND_DEADLINE(LONG_PAST);
-        try_operation(checkpoint, NULL);
+        test_try_operation(checkpoint, NULL);
         strand_yield();
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
         test_log("timed-out");
     }
     STRAND_END
-    try_operation(checkpoint, NULL);
+    test_try_operation(checkpoint, NULL);
     CHECK_LOG("cut timed-out ok");
 }
 

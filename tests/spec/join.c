@@ -98,11 +98,6 @@ TEST_RACE(what_children_did_is_seen_after_the_join_of_their_scope)
 
 /* ---- exceptions ------------------------------------------------------------------------------ */
 
-static void *join_child(void *child)
-{
-    return strand_join(*(strand *)child);
-}
-
 static void *keep_and_throw(void *kept)
 {
     STRAND_TRY {
@@ -122,7 +117,7 @@ TEST_INSIDE(joining_a_child_that_ended_by_an_exception_throws_that_very_exceptio
     strand_exception *kept = NULL;
     STRAND_SCOPE(s);
     strand child = strand_spawn(s, keep_and_throw, &kept);
-    strand_exception *e = strand_try(join_child, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK_KIND(e, &TEST_ERROR);
     CHECK_STR(strand_exception_text(e), "apples");
     CHECK_PTR(e, kept);
@@ -142,7 +137,7 @@ TEST_INSIDE(code_and_payload_of_an_exception_cross_the_join)
     int payload = 0;
     STRAND_SCOPE(s);
     strand child = strand_spawn(s, throw_payload, &payload);
-    strand_exception *e = strand_try(join_child, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK_KIND(e, &TEST_ERROR);
     CHECK_EQ(strand_exception_code(e), -71);
     CHECK_PTR(strand_exception_payload(e), &payload);
@@ -171,7 +166,7 @@ TEST_INSIDE(an_exception_that_was_joined_is_dealt_with)
     {
         STRAND_SCOPE(s);
         strand child = strand_spawn(s, test_throw, NULL);
-        strand_exception_release(strand_try(join_child, &child, NULL));
+        strand_exception_release(strand_try(test_join, &child, NULL));
         CHECK_EQ(strand_scope_count(s), 0);
         strand_checkpoint();
         strand_yield();
@@ -189,7 +184,7 @@ TEST_INSIDE(joining_a_child_that_was_cancelled_and_interrupted_throws_child_canc
     STRAND_SCOPE(s);
     strand child = test_spawn_started(s, test_child_blocks, &blocked);
     strand_cancel(child, "no more");
-    strand_exception *e = strand_try(join_child, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_STR(strand_exception_who(e), "root");
     CHECK_STR(strand_exception_why(e), "no more");
@@ -234,7 +229,7 @@ TEST_INSIDE(an_interruption_never_crosses_strands)
     struct test_child blocked = {0};
     STRAND_SCOPE(s);
     strand child = strand_spawn(s, join_cancelled_grandchild, &blocked);
-    strand_exception *e = strand_try(join_child, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_STR(strand_exception_who(e), "strand");
     CHECK_STR(strand_exception_why(e), "below");
@@ -269,7 +264,7 @@ TEST_INSIDE(joining_a_child_that_was_cancelled_and_ended_by_an_error_throws_the_
     STRAND_SCOPE(s);
     strand child = test_spawn_started(s, test_child_throws, &blocked);
     strand_cancel(child, NULL);
-    strand_exception *e = strand_try(join_child, &child, NULL);
+    strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK_KIND(e, &TEST_ERROR2);
     CHECK_STR(strand_exception_text(e), "of a cancelled child");
     strand_exception_release(e);
@@ -313,7 +308,7 @@ static void *join_ended_while_cancelled(void *unused)
     strand child = strand_spawn(s, test_return, TEST_PTR(6));
     strand_wait(child);
     strand_cancel(strand_self(), NULL);
-    CHECK_THROWS(join_child, &child, &STRAND_INTERRUPTED);
+    CHECK_THROWS(test_join, &child, &STRAND_INTERRUPTED);
     STRAND_SHIELD;
     CHECK_PTR(unused, NULL);
     return strand_join(child);

@@ -24,12 +24,6 @@ static void *add_one(void *number)
     return number;
 }
 
-static void *sleep_forever(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 /* ---- the run -------------------------------------------------------------------------------- */
 
 /* S-44, contract 7.1 */
@@ -243,7 +237,7 @@ static void *spawn_until_refused(void *children)
     STRAND_SCOPE(scope);
     STRAND_TRY {
         for (int i = 0; i < 1000; i++) {
-            strand_spawn(scope, sleep_forever, NULL);
+            strand_spawn(scope, test_sleep, NULL);
             ++*(volatile int *)children;
         }
     }
@@ -447,7 +441,7 @@ TEST_REAL_INSIDE(a_sub_process_sees_its_own_strands_only)
     strand_options options = with_own_threads();
     STRAND_SCOPE(scope);
     for (int i = 0; i < 5; i++)
-        strand_spawn(scope, sleep_forever, NULL);
+        strand_spawn(scope, test_sleep, NULL);
     strand_run(&options, count_live, &live);
     CHECK_EQ(live, 1);
     strand_scope_cancel(scope, NULL);
@@ -502,7 +496,7 @@ static void *use_everything(void *arg)
     int number = 0;
     STRAND_SCOPE(scope);
     for (int i = 0; i < 200; i++)
-        strand_spawn(scope, sleep_forever, NULL);
+        strand_spawn(scope, test_sleep, NULL);
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(STRAND_MS));
         strand_sleep(FOREVER);
@@ -513,7 +507,7 @@ static void *use_everything(void *arg)
     STRAND_END
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
     for (int i = 0; i < 20; i++)
-        strand_spawn_with(scope, STRAND_ATTR(.pool = pool), sleep_forever, NULL, 0);
+        strand_spawn_with(scope, STRAND_ATTR(.pool = pool), test_sleep, NULL, 0);
     strand_pool_resize(pool, 4);
     strand_pool_resize(pool, 1);
     strand_scope_cancel(scope, NULL);

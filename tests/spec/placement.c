@@ -231,18 +231,12 @@ static void *keep_busy_with_children(void *arg)
     return arg;
 }
 
-static void *sleep_forever(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 static void *sleep_until_cancelled(void *number)
 {
     int visit = (int)(intptr_t)number;
     tour.sleeper = strand_self();
     tour.turn = visit;
-    strand_exception *e = strand_try(sleep_forever, NULL, NULL);
+    strand_exception *e = strand_try(test_sleep, NULL, NULL);
     tour.made[visit].woken_on = gettid();
     CHECK_KIND(e, &STRAND_INTERRUPTED);
     strand_exception_release(e);

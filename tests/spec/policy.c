@@ -6,11 +6,6 @@
 #include "growth.h"
 #include "test.h"
 
-static void *join_child(void *child)
-{
-    return strand_join(*(strand *)child);
-}
-
 /* ---- together -------------------------------------------------------------------------------- */
 
 /* contract 4.33 */
@@ -118,8 +113,8 @@ TEST_INSIDE(together_joining_a_cancelled_sibling_throws_child_cancelled)
     STRAND_SCOPE_WITH(s, STRAND_TOGETHER);
     strand sibling = test_spawn_started(s, test_child_blocks, &blocked);
     test_spawn_failed(s, &failed, 1);
-    CHECK_THROWS(join_child, &failed, &TEST_ERROR);
-    CHECK_THROWS(join_child, &sibling, &STRAND_CHILD_CANCELLED);
+    CHECK_THROWS(test_join, &failed, &TEST_ERROR);
+    CHECK_THROWS(test_join, &sibling, &STRAND_CHILD_CANCELLED);
 }
 
 TEST_INSIDE(together_what_a_cancelled_sibling_throws_is_suppressed_in_the_failure)
@@ -262,7 +257,7 @@ TEST_INSIDE(collect_a_failed_child_can_be_joined_instead)
     strand failed;
     STRAND_SCOPE_WITH(s, STRAND_COLLECT);
     test_spawn_failed(s, &failed, 1);
-    strand_exception *e = strand_try(join_child, &failed, NULL);
+    strand_exception *e = strand_try(test_join, &failed, NULL);
     CHECK_KIND(e, &TEST_ERROR);
     CHECK_PTR(strand_scope_failure(s, NULL), NULL);
     strand_exception_release(e);
@@ -414,7 +409,7 @@ TEST_RACE(next_gives_each_of_many_children_once)
             strand_spawn(s, throw_if_odd, TEST_PTR(n));
         for (strand next; strand_id(next = strand_scope_wait_next(s)) != 0;) {
             void *value = NULL;
-            strand_exception *e = strand_try(join_child, &next, &value);
+            strand_exception *e = strand_try(test_join, &next, &value);
             values += (intptr_t)value;
             failures += e != NULL ? atoi(strand_exception_text(e)) : 0;
             strand_exception_release(e);

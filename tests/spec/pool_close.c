@@ -14,12 +14,6 @@ static strand spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, vo
     return strand_spawn_with(scope, STRAND_ATTR(.pool = pool), fn, arg, 0);
 }
 
-static void *sleep_forever(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 static void check_shut_down(strand_exception *e)
 {
     CHECK_KIND(e, &STRAND_SYSTEM);
@@ -97,14 +91,14 @@ static void *close_when_cancelled(void *arg)
 {
     struct closer *closer __attribute__((cleanup(close_it))) = arg;
     closer->ready = true;
-    return sleep_forever(arg);
+    return test_sleep(arg);
 }
 
 static void *close_though_cancelled(void *arg)
 {
     struct closer *closer = arg;
     void *result;
-    strand_exception *e = strand_try(sleep_forever, arg, &result);
+    strand_exception *e = strand_try(test_sleep, arg, &result);
     strand_pool_close(closer->pool, NULL);
     closer->ready = true;
     strand_rethrow(e);
@@ -127,7 +121,7 @@ TEST_INSIDE(closing_a_pool_is_not_refused_to_a_strand_that_is_interrupted)
     for (int i = 0; i < 2; i++) {
         STRAND_SCOPE(scope);
         closer = (struct closer){strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1)), false};
-        strand inside = spawn_onto(scope, closer.pool, sleep_forever, NULL);
+        strand inside = spawn_onto(scope, closer.pool, test_sleep, NULL);
         strand child = strand_spawn(scope, ways[i], &closer);
         strand_yield();
         strand_cancel(child, "it has to go");
@@ -175,7 +169,7 @@ static void *be_host(void *arg)
     STRAND_SCOPE_WITH(scope, STRAND_OPEN);
     family->scope = scope;
     family->open = 1;
-    strand_exception *e = strand_try(sleep_forever, arg, &result);
+    strand_exception *e = strand_try(test_sleep, arg, &result);
     {
         STRAND_SHIELD;
         test_yield_until(&family->born, 1);
@@ -188,7 +182,7 @@ static void *be_guest(void *arg)
 {
     struct family *family = arg;
     void *result;
-    strand_exception *e = strand_try(sleep_forever, arg, &result);
+    strand_exception *e = strand_try(test_sleep, arg, &result);
     family->child = strand_spawn(family->scope, take_a_while, arg);
     family->born = 1;
     strand_rethrow(e);
@@ -255,7 +249,7 @@ TEST_INSIDE(the_handle_of_a_closed_pool_answers_for_that_pool_while_others_are_o
         strand_pool_close(pool, NULL);
         strand_pool next =
             strand_pool_open(scope, STRAND_POOL_ATTR(.name = "new", .threads = 1, .scheduler = schedulers[i]));
-        strand child = spawn_onto(scope, next, sleep_forever, NULL);
+        strand child = spawn_onto(scope, next, test_sleep, NULL);
         check_shut_down(strand_try(spawn_many, &pool, &result));
         struct strand_pool_info info = {.size = sizeof info};
         strand_pool_info_get(pool, &info);

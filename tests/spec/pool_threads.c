@@ -421,12 +421,6 @@ static int64_t cpu_ns(const struct rusage *usage)
            (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * STRAND_US;
 }
 
-static void *sleep_forever(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 enum { POOLS = 4, POLLERS = 64 };
 
 static void open_pools(strand_scope scope, strand_pool pools[POOLS])
@@ -437,7 +431,7 @@ static void open_pools(strand_scope scope, strand_pool pools[POOLS])
     pools[3] = open_pool(scope, "dedicated", 1);
     for (int i = 0; i < POOLS; i++)
         for (int k = 0; k < 20; k++)
-            spawn_onto(scope, pools[i], sleep_forever, NULL);
+            spawn_onto(scope, pools[i], test_sleep, NULL);
 }
 
 /* Ends with the first 100 ms that are quiet: threads take a while to settle, a long one on a busy machine. */

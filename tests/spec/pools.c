@@ -101,12 +101,6 @@ TEST_INSIDE(a_pool_says_what_it_is)
 
 /* ---- what crosses pools --------------------------------------------------------------------- */
 
-static void *sleep_forever(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 static void *fail(void *arg)
 {
     strand_throw(&STRAND_ERROR, "it fails over there");
@@ -139,7 +133,7 @@ TEST_INSIDE(a_cancel_reaches_a_strand_of_another_pool)
 {
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
-    strand child = spawn_onto(scope, pool, sleep_forever, NULL);
+    strand child = spawn_onto(scope, pool, test_sleep, NULL);
     strand_yield();
     strand_cancel(child, "enough");
     strand_wait(child);
@@ -285,7 +279,7 @@ static void *join_a_strand_of_a_closed_pool(void *arg)
 {
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
-    strand child = spawn_onto(scope, pool, sleep_forever, NULL);
+    strand child = spawn_onto(scope, pool, test_sleep, NULL);
     strand_pool_close(pool, "the day is over");
     strand_join(child);
     return arg;
@@ -706,7 +700,7 @@ TEST_INSIDE(closing_a_pool_cancels_the_strands_on_its_opened_fibres)
     of_the_fibre = scope;
     pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     strand_join(spawn_onto(scope, pool, open_a_fibre, &fibre));
-    strand guest = strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), sleep_forever, NULL, 0);
+    strand guest = strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), test_sleep, NULL, 0);
     strand closer = strand_spawn(scope, close_the_pool, &pool);
     strand_wait(guest);
     strand_join(closer);
@@ -721,7 +715,7 @@ TEST_INSIDE(a_thread_that_strands_are_pinned_to_stays)
     void *result;
     STRAND_SCOPE(scope);
     pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 4));
-    strand child = strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .pin = STRAND_PIN(1)), sleep_forever, NULL, 0);
+    strand child = strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .pin = STRAND_PIN(1)), test_sleep, NULL, 0);
     CHECK_EQ(strand_pool_resize(pool, 1), -EBUSY);
     CHECK_EQ(info_of(pool).wanted, 4);
     CHECK_EQ(strand_pool_resize(pool, 2), 0);

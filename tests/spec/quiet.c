@@ -103,12 +103,6 @@ TEST_INSIDE(who_waits_for_others_of_the_run_does_not_count)
 }
 
 /* A sleeper, for as long as it likes; others that wait for what comes from outside. */
-static void *sleep_long(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 static bool is_quiet(strand_pool pool, unsigned flags, int64_t patience)
 {
     bool quiet = false;
@@ -128,7 +122,7 @@ static bool is_quiet(strand_pool pool, unsigned flags, int64_t patience)
 TEST_INSIDE(who_sleeps_counts_unless_it_is_enough_that_nobody_can_go_on_now)
 {
     STRAND_SCOPE(scope);
-    strand_spawn(scope, sleep_long, NULL);
+    strand_spawn(scope, test_sleep, NULL);
     CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
     CHECK(!is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, SOON));
     CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
@@ -145,7 +139,7 @@ TEST_INSIDE(a_deadline_of_ones_own_does_not_count_and_ends_the_wait)
     STRAND_DEADLINE(strand_in(FOREVER));
     CHECK(is_quiet((strand_pool){{0}}, 0, FOREVER));
     CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, FOREVER));
-    strand_spawn(scope, sleep_long, NULL);
+    strand_spawn(scope, test_sleep, NULL);
     CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
     strand_scope_cancel(scope, NULL);
     strand_scope_join(scope);
@@ -229,7 +223,7 @@ TEST_INSIDE(who_waits_for_quiet_can_be_cancelled)
 {
     static unsigned flags[] = {0, STRAND_QUIET_RUN};
     STRAND_SCOPE(scope);
-    strand_spawn(scope, sleep_long, NULL);
+    strand_spawn(scope, test_sleep, NULL);
     for (int i = 0; i < 4; i++) {
         strand child = strand_spawn(scope, wait_for_quiet, &flags[i % 2]);
         for (int j = 0; j < i; j++)
@@ -388,7 +382,7 @@ TEST_RACE(of_another_pool_and_of_all)
         spawn_onto(scope, pool, work_of_two, (void *)&done);
     strand_wait_quiet(pool, 0);
     CHECK_EQ(done, 20);
-    strand_spawn(scope, sleep_long, NULL);
+    strand_spawn(scope, test_sleep, NULL);
     strand_wait_quiet(pool, 0);
     CHECK(!is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, SOON));
     strand_scope_cancel(scope, NULL);
@@ -415,7 +409,7 @@ TEST_RACE(of_a_pool_that_is_closed_meanwhile)
         {
             STRAND_SCOPE(scope);
             another = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1 + i % 2));
-            spawn_onto(scope, another, sleep_long, NULL);
+            spawn_onto(scope, another, test_sleep, NULL);
             waiter = strand_spawn(outer, wait_for_the_other, (void *)&done);
             for (int j = 0; j < i; j++)
                 strand_yield();
@@ -444,7 +438,7 @@ TEST_RACE(a_seeker_that_sleeps_is_told_when_the_last_of_the_others_falls_idle)
     chan = STRAND_CHAN_OPEN(ints, scope, 4);
     for (int i = 0; i < 2; i++)
         strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .pin = STRAND_PIN(i)), receive_and_yield, &chan, 0);
-    strand_spawn(scope, sleep_long, NULL);
+    strand_spawn(scope, test_sleep, NULL);
     for (long i = 0; i < test_scale(200); i++) {
         CHECK_EQ(send(chan, 1), 0);
         if (i % 2)

@@ -163,16 +163,10 @@ TEST_REAL(on_one_thread_the_scheduler_global_serves_in_the_order_of_coming)
 }
 TEST_OWN_STACKS(on_one_thread_the_scheduler_global_serves_in_the_order_of_coming, SERVES_FIBRES);
 
-static void *sleep_for_an_hour(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 static void *sleep_until_cancelled(void *arg)
 {
     test_log("sleeper");
-    strand_exception_release(strand_try(sleep_for_an_hour, NULL, NULL));
+    strand_exception_release(strand_try(test_sleep, NULL, NULL));
     return log_letter(arg);
 }
 

@@ -589,12 +589,6 @@ static void *nothing(void *arg)
     return arg;
 }
 
-static void *sleep_for_long(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 static void *write_one(void *fd)
 {
     told.descriptors += strand_write(*(int *)fd, "x", 1) == -ENOMEM;
@@ -641,7 +635,7 @@ static void *take_many(void *limits)
 static void *cancel_one(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand child = strand_spawn(scope, sleep_for_long, arg);
+    strand child = strand_spawn(scope, test_sleep, arg);
     strand_cancel(child, "because");
     return strand_join(child);
 }

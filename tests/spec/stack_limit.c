@@ -16,12 +16,6 @@ static strand_options limited_to(size_t bytes)
     return options;
 }
 
-static void *sleep_forever(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 /* ---- stacks of strands' own ----------------------------------------------------------------- */
 
 static _Atomic int begun;
@@ -29,7 +23,7 @@ static _Atomic int begun;
 static void *begin_and_sleep(void *arg)
 {
     begun++;
-    return sleep_forever(arg);
+    return test_sleep(arg);
 }
 
 /* Spawns so many that sleep, and returns how many did; the others were refused in these words. */

@@ -102,18 +102,12 @@ TEST_INSIDE(a_failure_and_live_strands_together_throw_the_failure_with_live_stra
 
 /* ---- an interruption that comes after a failure ------------------------------------------------ */
 
-static void *sleep_an_hour(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 static void *fail_and_sleep(void *arg)
 {
     STRAND_DEADLINE(strand_in(*(int64_t *)arg));
     STRAND_SCOPE(s);
     strand_spawn(s, test_throw, "of a child");
-    strand_spawn(s, sleep_an_hour, NULL);
+    strand_spawn(s, test_sleep, NULL);
     strand_scope_join(s);
     return arg;
 }
@@ -152,11 +146,6 @@ static void *join_three(void *arg)
     return NULL;
 }
 
-static void *join_it(void *child)
-{
-    return strand_join(*(strand *)child);
-}
-
 /* Returns when the owner has joined the first child and waits for the one in the middle. Whether the owner begins with
  * the oldest or with the newest depends on the scheduler; the one in the middle is the last in either order. */
 static void cancel_the_oldest_and_the_newest(struct joining *joining)
@@ -180,7 +169,7 @@ TEST_INSIDE(a_cancelled_owner_that_joins_its_scope_ends_by_its_own_cancel)
     test_yield_until(&joining.ready, 1);
     cancel_the_oldest_and_the_newest(&joining);
     strand_cancel(owner, "the owner itself");
-    strand_exception *e = strand_try(join_it, &owner, NULL);
+    strand_exception *e = strand_try(test_join, &owner, NULL);
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_STR(strand_exception_why(e), "the owner itself");
     CHECK(strand_exception_suppressed(e, 0) != NULL);
@@ -231,7 +220,7 @@ static void *fail_with_payload(void *arg)
 static void suppress_another_interruption(const int *unused)
 {
     (void)unused;
-    strand_exception *e = strand_try(sleep_an_hour, NULL, NULL);
+    strand_exception *e = strand_try(test_sleep, NULL, NULL);
     CHECK_KIND(e, &STRAND_INTERRUPTED);
     strand_suppress(e);
 }

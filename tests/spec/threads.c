@@ -422,17 +422,11 @@ TEST_REAL(an_idle_run_uses_no_cpu_and_its_threads_do_not_wake_up)
         run_on(threads, be_idle, NULL);
 }
 
-static void *sleep_forever(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 static void *be_idle_with_many(void *arg)
 {
     STRAND_SCOPE(scope);
     for (long i = 0; i < test_scale(1000); i++)
-        strand_spawn(scope, sleep_forever, NULL);
+        strand_spawn(scope, test_sleep, NULL);
     be_idle(arg);
     strand_scope_cancel(scope, NULL);
     return arg;

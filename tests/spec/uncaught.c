@@ -18,12 +18,6 @@ static void *throw_hard(void *arg)
     strand_throw(&STONE, "hard");
 }
 
-static void *sleep_forever(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 /* ---- the program ends ----------------------------------------------------------------------- */
 
 /* Runs tests/programs/uncaught.c, which has to exit with status 1. */
@@ -166,7 +160,7 @@ TEST(a_failure_that_the_root_did_not_look_at_is_thrown_when_it_leaves_the_scope)
 static void *throw_with_children(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_spawn(scope, sleep_forever, arg);
+    strand_spawn(scope, test_sleep, arg);
     return throw_hard(arg);
 }
 

@@ -107,12 +107,6 @@ static void *yield_some(void *times)
     return times;
 }
 
-static void *wait_for(void *other)
-{
-    strand_wait(*(strand *)other);
-    return NULL;
-}
-
 static struct two {
     strand first, second;
 } two;
@@ -121,7 +115,7 @@ static _Atomic int moved;
 /* For the first; interrupted there, for the second. */
 static void *wait_for_one_of_two(void *number)
 {
-    strand_exception *e = strand_try(wait_for, &two.first, NULL);
+    strand_exception *e = strand_try(test_wait, &two.first, NULL);
     if (e) {
         strand_exception_release(e);
         STRAND_SHIELD;
@@ -172,7 +166,7 @@ TEST_RACE(waiting_races_with_the_end_and_with_cancels)
         strand other = strand_spawn(s, yield_some, TEST_PTR(i % 4));
         strand waiters[6];
         for (int n = 0; n < 6; n++)
-            waiters[n] = strand_spawn(s, wait_for, &other);
+            waiters[n] = strand_spawn(s, test_wait, &other);
         strand_cancel(waiters[1], NULL);
         strand_yield();
         strand_cancel(waiters[4], NULL);

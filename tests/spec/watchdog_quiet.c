@@ -14,12 +14,6 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 
-static void *sleeps(void *arg)
-{
-    strand_sleep(FOREVER);
-    return arg;
-}
-
 static uint64_t late_so_far(void)
 {
     strand_stats stats = {.size = sizeof stats};
@@ -91,7 +85,7 @@ static void *all_sleep(void *arg)
 {
     STRAND_SCOPE(scope);
     for (int i = 0; i < 3; i++)
-        strand_spawn(scope, sleeps, NULL);
+        strand_spawn(scope, test_sleep, NULL);
     strand_sleep(2 * patience);
     late_at_the_end = late_so_far();
     strand_scope_cancel(scope, NULL);
@@ -395,7 +389,7 @@ static void *be_idle(void *arg)
 {
     STRAND_SCOPE(scope);
     for (int i = 0; i < 10; i++)
-        strand_spawn(scope, sleeps, NULL);
+        strand_spawn(scope, test_sleep, NULL);
     for (bool idle = false; !idle;) {
         struct rusage before, after;
         getrusage(RUSAGE_SELF, &before);
@@ -589,7 +583,7 @@ static void *is_late_after_the_dumps(void *arg)
 {
     STRAND_SCOPE(scope);
     for (long i = test_scale(CROWD); i > 0; i--)
-        strand_spawn(scope, sleeps, NULL);
+        strand_spawn(scope, test_sleep, NULL);
     crowded = 1;
     while (!dumped)
         strand_sleep(STRAND_US);
