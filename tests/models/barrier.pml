@@ -1,23 +1,22 @@
 /*
- * A barrier: who comes last claims the waits of all others or of none, against cancels of those who wait.
+ * A barrier: the last strand to arrive claims the waits of all others or of none, against cancels of the waiters.
  *
  * MODELS    src/sync/barrier.c: hold_all, claim_all, release_all, come, strand_barrier_wait
  *           src/strand/wait.h: wait_reserve, wait_reserved_claim, wait_reserved_release, wait_retract, wait_over
  *           src/sync/gate.c: gate_stand, gate_leave, gate_park
  *           Labels [W1] [W2] [W4].
- * ABSTRACTS the gate's word to a number and a lock (see gate.pml); epochs away: each strand comes once, and what is left
- *           behind of it is found as such; the queue of a thread to one bit. Spinning is a guard.
- * PARTIES   three strands come, of whom three are needed, and a fourth when strands 0 and 1 have ended. Somebody cancels
- *           these two at any time; when they have ended, it cancels the others. So it depends on these cancels that all
- *           end.
- * CHECKED   either three go on together or nobody does; who was cancelled was no part of it, and who was part of it goes
- *           on. [W1] one claim for each arming. [W4] a cancel that comes while somebody else holds the wait is not lost:
- *           all end.
- * MACROS    NOHOLD       who comes last claims one after the other, and finds too late that one is over
- *           NOCOUNT      those that are over still count
- *           NOGOOD       who lets a wait be again does not look whether it was to be interrupted meanwhile
- *           NORELEASE    those that were held are not let be again
- *           NOLINKED     who leaves counts itself out although others have done so
+ * ABSTRACTS the gate's word to a number and a lock (see gate.pml); epochs away: each strand arrives once, and a node
+ *           that it leaves behind is recognised; the queue of a thread to one bit. Spinning is a guard.
+ * PARTIES   three strands arrive, and three are needed; a fourth arrives when strands 0 and 1 have ended. A canceller
+ *           cancels these two at any time and, when they have ended, the others. All strands end only because of these
+ *           cancels.
+ * CHECKED   either three strands pass together or none does. A cancelled strand is not one of the three. [W1] one claim
+ *           for each arming. [W4] a cancel that comes while the wait is reserved is not lost: all end.
+ * MACROS    NOHOLD       the last strand claims one wait after the other, and finds too late that one is over
+ *           NOCOUNT      waits that are over still count
+ *           NOGOOD       releasing a reserved wait does not check for an interruption meanwhile
+ *           NORELEASE    reserved waits are not released
+ *           NOLINKED     a leaving strand counts itself out although another strand has done so
  */
 /* contract 5.1 */
 /* must hold */
@@ -46,7 +45,7 @@ bit due[STRANDS], runnable[STRANDS], linked[STRANDS];
 bit running[STRANDS], ended[STRANDS];
 byte passed;
 
-/* In a d_step: who stands at this place. */
+/* In a d_step: takes the strand at this place out of the queue. */
 inline take_out(place)
 {
     linked[queue[place]] = 0;

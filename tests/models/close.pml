@@ -1,5 +1,5 @@
 /*
- * Channels that are closed: against senders and receivers, and against a select whose cases drop out.
+ * Closing channels, against senders and receivers, and against a select whose cases drop out.
  *
  * MODELS    src/sync/chan.c: strand_chan_close, wake_all
  *           src/sync/chan.h: chan_is_over
@@ -9,22 +9,22 @@
  * ABSTRACTS the strands' epochs away, as in select.pml; a queue to a set that is walked in the order of the strands;
  *           what is handed over to a count, moved in the step that claims the partner; spinning to a guard. Posts are
  *           in post.pml, interruptions and selects against each other in select.pml.
- * PARTIES   senders 0 and 1 send once each, on channel 0; two receivers, 2 and 3, take what comes until it is closed;
- *           somebody closes the channel at any time. Nothing else ends the receivers. With SELECT sender 0 sends on
- *           channel 0 or not at all, and strand 2 selects: a value of channel 0, or of channel 1; both cases drop out.
- *           Somebody closes the two channels, in either order.
- * CHECKED   [H2] what was sent is received. [H3] a receiver that is told that the channel is closed leaves nothing in
- *           it, nor anybody who waits to send. [H1] nobody waits where there is something for it: all end. [X1] the
- *           select receives, or all its cases have dropped out, not both, and not less.
+ * PARTIES   senders 0 and 1 send once each, on channel 0; receivers 2 and 3 receive until it is closed; a closer closes
+ *           it at any time. Nothing else ends the receivers. With SELECT sender 0 sends on channel 0 or not at all, and
+ *           strand 2 selects: a value of channel 0, or of channel 1; both cases drop out. The closer closes both
+ *           channels, in either order.
+ * CHECKED   [H2] every sent value is received. [H3] when a receive returns that the channel is closed, the channel has
+ *           no value and no waiting sender. [H1] no strand waits if its operation can happen: all end. [X1] either the
+ *           select receives, or all its cases have dropped out.
  * MACROS    ROOM         the channel has room for one value
  *           SELECT       a select, see above
  *           NOWAKE       closing wakes nobody
- *           LINKLATE     a receiver stands in the queue after it has let go of the lock
- *           EARLY        closed is said although senders wait
- *           SENDSON      a send does not look whether the channel is closed
- *           NOEXTRA      the select does not count itself while it still stands with its cases
- *           NOLAST       the last that drops out does not end the wait
- *           ANYDROP      any that drops out ends the wait
+ *           LINKLATE     a receiver enters the queue after it has released the lock
+ *           EARLY        a receive returns closed although senders wait
+ *           SENDSON      a send does not check whether the channel is closed
+ *           NOEXTRA      the select does not count itself while it still enters the queues
+ *           NOLAST       the last case that drops out does not end the wait
+ *           ANYDROP      any case that drops out ends the wait
  */
 /* H-04 */
 /* must hold */
@@ -78,7 +78,7 @@ inline lock(c)
     atomic { !locked[c] -> locked[c] = 1 }
 }
 
-/* In a d_step: who is armed is won, and runs. */
+/* In a d_step: claims a strand if it is armed, and makes it runnable. */
 inline claim(who, why)
 {
     assert(running[who]); /* [W2] */
@@ -93,7 +93,7 @@ inline claim(who, why)
     fi
 }
 
-/* Find somebody in the queue who can be had, and give or take the value in the same step: claimed. */
+/* Claims a waiter in the queue that is still armed, and moves the value in the same step. Sets `claimed`. */
 inline match(set)
 {
     claimed = 0;
@@ -181,7 +181,7 @@ inline receive()
     if
     :: done -> done = 0
     :: over
-    :: else -> park(); over = (result[me] == CLOSED) /* who claimed it has counted the value */
+    :: else -> park(); over = (result[me] == CLOSED) /* the claimer has counted the value */
     fi
 }
 
@@ -394,7 +394,7 @@ init
         run closer()
     }
 #ifdef SELECT
-    /* Who still waits to send is received from by somebody else. */
+    /* A further receiver takes the values of senders that still wait. */
     do
     :: _nr_pr == 1 -> break
     :: timeout ->

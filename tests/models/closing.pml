@@ -1,5 +1,5 @@
 /*
- * A pool that is closed while others spawn onto it and wake its strands, and whose record serves the next pool then.
+ * Closing a pool while others spawn onto it and wake its strands; its record then serves the next pool.
  *
  * MODELS    src/sched/closing.c: pool_close_begin, pool_close_look, pool_live, pool_record_end_, pool_arrive,
  *           pool_turn_back
@@ -13,28 +13,27 @@
  *           src/strand/spawn.c: spawn, anchor_and_launch
  *           Labels [L1] [L2] [L5] [K6].
  * MEMORY    the count of a strand that ends lies in a store buffer until a locked instruction of its thread empties it,
- *           or the closer's barrier, or somebody reads it who finds that it has come out by itself. Everything else of
- *           the protocol is sequentially consistent.
+ *           or the closer's barrier does, or it comes out by itself. The rest of the protocol is sequentially
+ *           consistent.
  * ABSTRACTS the pool to one thread, which is its seeker, and its lock to single steps. A strand ends at once, or waits
- *           for ever, unless it is cancelled; one that is cancelled before it begins ends at once. The handle to a
- *           number of the pool and a count of those who have found it, the next pool in the record to another number.
- *           Others who close it too are in tests/sim/closings.c; the role and sleepers are in seeker.pml, threads that
- *           come and go in resize.pml.
- * CHECKED   [L1] the pool is stopped when none of its strands lives, and then none comes. [L2] each strand ends; so the
- *           pool does. [K6] nobody kicks a poller that is closed. [L5] nobody is inside of a pool when its record
- *           serves another one. Who is made runnable runs.
- * MACROS    LOOKFIRST    who spawns looks at the state before it is counted in
- *           TURNSILENT   who is refused does not look whether the pool is dry
- *           ENDSILENT    nor who ends
- *           CLOSESILENT  nor the closer
- *           ANCHORBLIND  who spawns does not look at the state when the strand is anchored
- *           WALKFIRST    the closer cancels strands before others see that it closes
- *           NOBARRIER    it passes no barrier
+ *           until it is cancelled; if it is cancelled before it begins, it ends at once. The handle to a number of the
+ *           pool and a count of references; the next pool in the record has another number. tests/sim/closings.c has
+ *           several closers, seeker.pml the role and sleepers, resize.pml threads that come and go.
+ * CHECKED   [L1] the pool stops when none of its strands lives, and no strand is spawned onto it afterwards. [L2] each
+ *           strand ends, and so does the pool. [K6] no closed poller is kicked. [L5] no thread uses a pool when its
+ *           record serves another one. Every runnable strand runs.
+ * MACROS    LOOKFIRST    a spawner reads the state before it counts the strand in
+ *           TURNSILENT   a refused spawner does not check whether the pool is dry
+ *           ENDSILENT    an ending strand does not
+ *           CLOSESILENT  the closer does not
+ *           ANCHORBLIND  a spawner does not read the state after the strand is anchored
+ *           WALKFIRST    the closer cancels strands before it publishes that it closes
+ *           NOBARRIER    it has no barrier
  *           INFIRST      strands are counted in before they are counted out
- *           SENDSILENT   who makes a strand runnable wakes nobody
- *           PARKBLIND    the thread waits without a last look
- *           NOKICKERS    the closer does not wait for those who are about to kick
- *           NOFINDERS    nor for those who have found the handle
+ *           SENDSILENT   making a strand runnable does not notify the thread
+ *           PARKBLIND    the thread parks without a last check
+ *           NOKICKERS    the closer does not wait for threads that are about to kick
+ *           NOFINDERS    the closer does not wait for references to the handle
  */
 /* must hold */
 /* must fail: -DLOOKFIRST */
@@ -58,11 +57,11 @@
 #define CLOSING 2
 #define CLOSED 3
 
-/* Of a strand. */
+/* States of a strand. */
 #define UNBORN 0
 #define QUEUED 1
 #define WAITING 2
-#define CLAIMED 3 /* about to be queued, by who has claimed it */
+#define CLAIMED 3 /* its claimer is about to queue it */
 #define ENDED 4
 #define REFUSED 5
 
@@ -146,7 +145,7 @@ inline look()
     fi
 }
 
-/* pool_send: who does it has claimed the strand. */
+/* pool_send: the caller has claimed the strand. */
 inline send(i)
 {
     strands[i] = QUEUED;

@@ -1,24 +1,24 @@
 /*
- * A crew's threads: made, asleep, woken, gone; and its end.
+ * A crew's threads, from their start over sleep and wake-up to their end; and the end of the crew.
  *
  * MODELS    src/io/crew.c: sleep_until_called, next_job, hand_over, go, crew_is_last, crew_tell_end, is_short,
  *           take_sleeper, wake, make_thread, crew_turn_away, grow, crew_submit, crew_wake_all, crew_join_all
  *           src/io/crew_open.c: crew_enter, crew_leave, end_with_scope
  *           Labels [O1] [O2] [O3].
- * ABSTRACTS a job to its state (a call that waits for it: offload.pml), the queue to the number of those in it; the
- *           lock to steps; the futex to `woken`, which is set before it is woken; the time of a sleep to a choice.
- * PARTIES   CALLERS callers make a call each, and again if they are told to; the first may take its back at any time;
- *           at most THREADS threads, each of which may be refused, run jobs, and sleep for ever or go after a while;
- *           somebody who ends the crew, when all callers have left it or while they are inside.
- * CHECKED   [O1] [O2] every call ends: it is run, or refused. [O3] who ends the crew is told once, and when it goes on
- *           nobody is there.
- * MACROS    SLEEPERSLOOK  a caller counts threads that sleep among those that look for a job
- *           NOAGAIN       where no thread could be had, others that count on it are not told
- *           OWNAGAIN      they are told only if the call of who could not make it still waits
- *           NOREWAKE      nor is one that sleeps woken for them
- *           NOQUEUELOOK   a thread goes to sleep whether there is a job or not
- *           NOCALLERS     who is last is told by the number of threads alone
- *           NOTHREADS     by the number of callers alone
+ * ABSTRACTS a job to its state (offload.pml has the waiting call); the queue to its length; the lock to steps; the
+ *           futex to `woken`, which is set before the wake-up; the time of a sleep to a choice.
+ * PARTIES   CALLERS callers make a call each, and try again if asked to; the first may take its call back at any time.
+ *           At most THREADS threads run jobs, and sleep for ever or exit after a while; the start of each may fail. A
+ *           closer ends the crew, when all callers have left it or while they are inside.
+ * CHECKED   [O1] [O2] every call ends: it is run or refused. [O3] the closer is woken once, and no thread or caller is
+ *           inside afterwards.
+ * MACROS    SLEEPERSLOOK  a caller counts sleeping threads among those that are about to examine the queue
+ *           NOAGAIN       if no thread can be started, callers that count on it are not notified
+ *           OWNAGAIN      they are notified only if the call of the failed starter still waits
+ *           NOREWAKE      no sleeping thread is woken for them
+ *           NOQUEUELOOK   a thread goes to sleep without checking for a job
+ *           NOCALLERS     only the number of threads decides which party is the last
+ *           NOTHREADS     only the number of callers decides that
  *           WAKEONE       the end wakes one thread
  */
 /* large */

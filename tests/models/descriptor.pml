@@ -1,5 +1,5 @@
 /*
- * One side of a descriptor: readers, events, and turns that are passed on.
+ * One side of a descriptor: readers, events, and the baton that they pass on.
  *
  * MODELS    src/io/operation.c: operation_ready, operation_drained, operation_short, operation_leave, wait_for_side,
  *           wait_armed, descriptor_fire, side_pass_on, claim_first
@@ -7,15 +7,14 @@
  * ABSTRACTS the socket to a number of messages, each of which one read takes; the poller's edge to a bit; parking to a
  *           blocked step (see switch.pml and wait.pml); critical sections to d_steps. What is read without the lock,
  *           `waited`, `ready` and `events`, is read in steps of its own.
- * CHECKED   there are as many messages as readers: all readers end, but for those that are interrupted while they wait.
- *           Else it is a state without end. A message is never left lying while somebody waits for it. One at
- *           a time has the turn.
+ * CHECKED   there are as many messages as readers, and all readers end, so no message stays while a reader waits.
+ *           Readers may be interrupted while they wait. One reader at a time has the baton.
  * MACROS    NORECHECK    `ready` is cleared although an event came since the call began
  *           LATESEEN     `events` is read after the call
- *           NOPASS       who leaves does not pass its turn on
- *           NOPASSOUT    nor does who was given it and was interrupted
- *           NOTURN       an event does not look whether somebody has the turn
- *           SHORTCLEARS  a read that took less than there was room for clears `ready`, as if there were no messages
+ *           NOPASS       a leaving reader does not pass the baton on
+ *           NOPASSOUT    a reader that gets the baton and is interrupted does not pass it on
+ *           NOTURN       an event does not check whether a reader has the baton
+ *           SHORTCLEARS  a read that did not fill its buffer clears `ready`, although a message may have come
  */
 /* V-23, contract 5.1 */
 /* must hold */
@@ -35,9 +34,9 @@ byte messages, edge, interruptions = 1;
 /* The side. */
 byte events;
 bit ready = 1, turn;
-byte queue[READERS] = NOBODY, queued; /* who waits, the first first */
+byte queue[READERS] = NOBODY, queued; /* FIFO queue of the waiters */
 bit claimed[READERS];
-bit gone[READERS];           /* an interruption has claimed it: it may stand in the queue still */
+bit gone[READERS];           /* an interruption has claimed it; it may still be in the queue */
 
 inline take_first(who)
 {
@@ -204,7 +203,7 @@ active proctype sender()
     od
 }
 
-/* Whoever passes on the poller's events. */
+/* The thread that passes on the poller's events. */
 active proctype poller()
 {
     byte other = NOBODY;

@@ -1,6 +1,6 @@
 /*
- * The end of a strand against its owner (who joins, is interrupted, leaves, or hands it off) and against a stranger who
- * waits.
+ * The end of a strand, against its owner (which joins, is interrupted, leaves, or hands it off) and against a stranger
+ * that waits.
  *
  * MODELS    src/strand/end.h: end_strand, end_wake, ends_link, end_consume
  *           src/strand/end.c: publish, wake_waiters
@@ -10,25 +10,25 @@
  *           src/strand/handle.c: ref_take, ref_release, ref_cb, unref_cb
  *           src/strand/scope_ends.c: record_end, scope_child_ended, scope_receive, scope_forget, end_consume_slowly
  *           Labels [E1] [E2] [E3] [C1] [C2].
- * ABSTRACTS the list of wait nodes to a set; serials to one bit: once the control block is given away, every handle is
+ * ABSTRACTS the list of wait nodes to a set; serials to one bit: once the control block is freed, every handle is
  *           stale; a scope's lock to d_step; `expected` (see scope.pml) to the new owner's waiting until it has the
  *           child; the interruptions of owner and stranger to one each, which may come at any time or never. Spinning
  *           is a guard.
- * CHECKED   [E1] the ending strand does not touch its control block once it may be somebody else's, and nobody else
- *           does either; [E2] every node that was linked is let go of once, while its operation is still under way;
- *           [E3] [C2] who sees the end of a failed child finds its scope raised; [C1] a child never ends into a scope
- *           that has been left; who was woken finds the end; everybody ends.
+ * CHECKED   [E1] no process touches the control block once its memory may serve another strand; [E2] every linked node
+ *           is released once, while its operation is still under way; [E3] [C2] when the end of a failed child can be
+ *           seen, its scope has been raised; [C1] a child never ends into a scope that has been left; a woken waiter
+ *           finds the end; all processes end.
  * MACROS    HANDOFF        the owner hands the child off to another one instead of joining it
- *           NOTIFY         the scope that the child ends in wants to know of every end (STRAND_COLLECT); with HANDOFF
- *                          that is the new one, and the old one does not
+ *           NOTIFY         the scope that the child ends in is notified of every end (STRAND_COLLECT). With HANDOFF
+ *                          only the new one is
  *           NOUNLINKWAIT   an interrupted waiter does not wait for the end that is under way
  *           RAISELATE      the failure is raised after OVER
  *           UNLOCKLATE     OVER and the lock's release are two stores
- *           WAKEEARLY      who was waiting runs before OVER
- *           NOREF          the stranger takes no reference to what it links to
+ *           WAKEEARLY      a waiter runs before OVER
+ *           NOREF          the stranger takes no reference to the strand that it waits for
  *           NOHANDLOCK     a hand-off does not lock the child's end
- *           NOLETGO        the end lets go only of nodes whose waits it has won
- *           NOOVER         who links does not look whether the end has come
+ *           NOLETGO        the end releases only nodes whose waits it has won
+ *           NOOVER         linking does not check whether the end has come
  */
 /* contract 4.10, 4.17 */
 /* must hold */
@@ -73,7 +73,7 @@ byte anchor = OWNER; /* whose scope */
 
 /* Scopes, by owner. */
 bit left[3];
-byte listed[3]; /* ended children that it was told of */
+byte listed[3]; /* ended children that are listed */
 byte raised[3];
 
 /* Waiters. */

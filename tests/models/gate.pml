@@ -1,5 +1,5 @@
 /*
- * A gate: permits that are handed over, against cancels and other sources of those who wait for them.
+ * A gate: permits that are handed over, against cancels and other sources of the waiters.
  *
  * MODELS    src/sync/gate.h: gate_pass, gate_give, gate_lock, gate_unlock, gate_link, gate_unlink, gate_is_gone,
  *           gate_claim_first
@@ -7,26 +7,26 @@
  *           gate_over_case
  *           src/sync/semaphore.c: take_free, admit, release, release_slowly
  *           Labels [G1] [G2] [G3] [SM1] [W1] [W2] [W4] [X1].
- * ABSTRACTS a strand's epochs away: each waits once, and a node that it left behind is found as such. A compare-and-swap
- *           of the word to one step that is taken where it would succeed. What the queue of a thread does to one bit.
- *           Spinning is a guard, so a deadlock is a state that has no end. WAIT_TRYING is in select.pml and barrier.pml.
- * PARTIES   strand 0 wants both permits, strand 1 one of them. The holder has them; it gives back one, or none, cancels
- *           strand 0, waits until that has ended, and, if one permit is there, until strand 1 has; then it gives back the
- *           rest. So strand 1, if it stands behind strand 0, needs to be let pass by who leaves. Somebody may cancel
- *           strand 1, or not.
- * CHECKED   [SM1] permits are never more or fewer: who was cancelled takes none with it. [G1] all end, since who can pass
- *           is let pass. [G2] nobody passes while somebody waits who has come before. [G3] who gives back touches the
- *           gate last with the step by which others see it. [W1] one claim for each arming; either it has passed or it
- *           was interrupted.
- * MACROS    SELECT       strand 1 selects: this gate, or something else
- *           LAST         both strands want the only permit, which is a lock, and the last to have had it frees the gate
+ * ABSTRACTS a strand's epochs away: each waits once, and a node that it left behind is recognised. A compare-and-swap
+ *           of the word to one step that is taken where it would succeed. The queue of a thread to one bit. Spinning is
+ *           a guard, so a deadlock is an invalid end state. WAIT_TRYING is in select.pml and barrier.pml.
+ * PARTIES   strand 0 wants both permits, strand 1 one of them. The holder has both. It releases one or none, cancels
+ *           strand 0, waits until that has ended and, if one permit is free, until strand 1 has ended; then it releases
+ *           the rest. So if strand 1 is queued behind strand 0, strand 0 has to let it pass when it leaves. A canceller
+ *           may cancel strand 1.
+ * CHECKED   [SM1] the number of permits stays the same: a cancelled strand takes none. [G1] all end, because every
+ *           waiter that can pass is let pass. [G2] no strand overtakes an earlier waiter. [G3] a releasing strand does
+ *           not touch the gate after the step by which others see the release. [W1] one claim for each arming; a strand
+ *           either passes or is interrupted.
+ * MACROS    SELECT       strand 1 selects between this gate and another source
+ *           LAST         both strands want the only permit, which is a lock, and the last holder frees the gate
  *           TAKEGONE     a claim that fails takes its permits all the same
- *           NOWAITERS    giving the lock back does not say that somebody waits
- *           NOSETTLE     who leaves the queue does not let those behind it pass
+ *           NOWAITERS    releasing the lock does not keep the mark of waiters
+ *           NOSETTLE     a strand that leaves the queue does not let those behind it pass
  *           NORECHECK    due is not read after arming
- *           NOUNLINK     who was interrupted leaves its node in the queue
- *           NOBACK       what can happen at once happens without taking the select's wait back
- *           TWOSTORES    the value is shown, and then the lock is given back: as if the lock lay beside the word
+ *           NOUNLINK     an interrupted strand leaves its node in the queue
+ *           NOBACK       an operation that is ready happens without retracting the select's wait
+ *           TWOSTORES    the value is published before the lock is released, as if the lock were a separate word
  */
 /* contract 5.1 */
 /* must hold */

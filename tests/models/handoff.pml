@@ -1,18 +1,18 @@
 /*
- * Hand-offs against each other: who looks whether the new owner is below the child, while the tree above it changes.
+ * Hand-offs against each other: each checks that the new owner is not below the child, while the tree above changes.
  *
  * MODELS    src/strand/join.c: strand_hand_off, hand_off, is_below, move
  *           src/strand/scope_ends.c: scope_expect
- *           What a single hand-off does to the child and to the two scopes is in end.pml and scope.pml.
+ *           end.pml and scope.pml have the effect of a single hand-off on the child and on the two scopes.
  * ABSTRACTS the tree to five strands: the root 0, its children 1 and 2, and the child 3 of 1, the child 4 of 2, each
- *           with one scope, which is open. 1 hands 3 off to 4's scope, 2 hands 4 off to 3's: whoever comes second does
- *           a misuse, since the scope is then one below the child. A strand ends when nothing is anchored to it or
- *           expected by it.
- * CHECKED   from every strand the way up leads to the root: nobody is out of the tree; the way up is never read from a
- *           strand that may have been given away.
+ *           with one scope, which is open. 1 hands 3 off to 4's scope, 2 hands 4 off to 3's: the second hand-off is
+ *           misuse, because its scope is then below the child. A strand ends when nothing is anchored to it or expected
+ *           by it.
+ * CHECKED   from every strand the path upwards leads to the root; the path is never read from a strand that may have
+ *           been freed.
  * MACROS    NOLOCK       hand-offs do not exclude each other
- *           LATEEXPECT   the look comes before the scope is made to stay open
- *           NOBACK       after a misuse the scope goes on expecting a child
+ *           LATEEXPECT   the check comes before the scope is made to stay open
+ *           NOBACK       after a misuse the scope still expects a child
  */
 /* must hold */
 /* must stall: -DNOBACK */

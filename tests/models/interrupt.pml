@@ -5,17 +5,18 @@
  *           src/strand/interrupt.h: block_leave
  *           src/strand/cancel.c: cancel_strand
  *           src/strand/scope_ends.c: record_end, scope_forget
- *           Of scope_ends.c what they do to the flag of a scope with a failed child. Label [I1].
+ *           Only the flag of a scope with a failed child. Label [I1].
  * ABSTRACTS the blocks to three sources, numbered from the outermost: 0 the strand's own cancel, 1 a scope whose child
  *           fails, 2 a deadline inside of it. Each has its flag; `due` is one more than the number of the highest that
  *           holds. Compare-and-swap loops are the loads and swaps that they are made of. Sequentially consistent: the
  *           flags and `due` are changed by locked instructions.
- * CHECKED   when everybody is done, `due` says what the flags say: no interruption is lost, none is left over. Who
- *           waits for nothing but its own cancel goes on; all loops end.
- * MACROS    NOAGAIN       the strand does not look at the flags again after it has lowered `due`: a raiser that found
- *                         it high enough has not touched it, so the swap succeeds although the flag came after the look
+ * CHECKED   when all processes are done, `due` agrees with the flags: no interruption is lost, and none is left over. A
+ *           strand that waits only for its own cancel continues; all loops end.
+ * MACROS    NOAGAIN       the strand does not read the flags again after it has lowered `due`: a raiser that found
+ *                         `due` high enough has not changed it, so the swap succeeds although the flag was set after
+ *                         the first reading
  *           RAISEFIRST    a raiser raises before it sets its flag
- *           NORELOAD      whose swap has failed tries it again as it was
+ *           NORELOAD      after a failed swap the same swap is tried again
  */
 /* contract 4.19 */
 /* must hold */
@@ -85,7 +86,7 @@ proctype timer()
     fired = 0
 }
 
-/* The highest source that holds, as `due` counts them. From the inside outwards, one load after the other. */
+/* 1 + the number of the highest source that holds, or 0. From the inside outwards, one load after the other. */
 inline highest()
 {
     if
@@ -150,13 +151,13 @@ active proctype strand()
     atomic { !fired -> stopped = 1 } /* timer_stop */
     leave_block();
     if
-    :: over -> flag[1] = 0; lower() /* it joins the child, and has seen its failure */
+    :: over -> flag[1] = 0; lower() /* the owner joins the child, and so sees its failure */
     :: skip
     fi;
     raisers == 0;
     highest();
     assert(due == now);
     leave_block();
-    due; /* it was cancelled, and waits for nothing else */
+    due; /* waits for the cancel only */
     assert(due == 1)
 }

@@ -4,22 +4,22 @@
  * MODELS    src/io/offload.c: do_job, interrupted_call, stop_and_leave, take_result
  *           src/io/crew.c: crew_await, arrive, arrive_by_post, next_job, run, hand_over, discard_left, job_discard
  *           Labels [O4] [O5] [O6] [W1] [W4].
- * ABSTRACTS the crew to one thread, which takes the job up at any time or never (see crew.pml); what is done under the
+ * ABSTRACTS the crew to one thread, which takes the job up at any time or never (see crew.pml); a section under the
  *           crew's lock to one step; making a fibre runnable to a bit; the post to a bit that the pool's thread finds.
- * PARTIES   the caller; the crew's thread; the pool's thread; an interrupter, who comes once.
- * CHECKED   [O4] the function runs once, or the job is taken back. [O5] [O6] the job is given back once, by the caller
- *           or by the thread, and nobody touches it afterwards; its result is taken or dropped, once, if there is one; its
- *           arguments are released if the call has thrown. A function that borrows runs while its caller waits. [W1] the
- *           caller is made runnable once for each time it parks. It ends: by the result, or [W4] by the interruption
- *           where nobody ever takes the job up.
- * MACROS    NOLOOK       the caller does not look whether the job is over when it has armed its wait
- *           NORECHECK    it does not look whether it is interrupted
- *           NOEPOCH      the second wait does not say its epoch
+ * PARTIES   the caller; the crew's thread; the pool's thread; an interrupter, which interrupts once.
+ * CHECKED   [O4] the function runs once, or the job is taken back. [O5] [O6] the job is freed once, by the caller or by
+ *           the thread, and not touched afterwards; a result is taken or dropped, once; the arguments are released if
+ *           the call throws. A function that borrows runs while its caller waits. [W1] the caller is made runnable once
+ *           for each time it parks. The call ends: by the result, or [W4] by the interruption if no thread takes the
+ *           job up.
+ * MACROS    NOLOOK       after arming its wait the caller does not check whether the job is over
+ *           NORECHECK    it does not check for an interruption
+ *           NOEPOCH      the second wait does not set its epoch
  *           NOLEFT       the thread posts whether the job was left or not
- *           NOHELD       the thread does not look whether the caller is calling `stop`
- *           NOMINE       the caller who has called `stop` does not look whether the function has returned meanwhile
+ *           NOHELD       the thread does not check whether the caller is calling `stop`
+ *           NOMINE       after calling `stop` the caller does not check whether the function has returned
  *           NOTAKEN      an interrupted caller takes the job back whether it runs or not
- *           NOBORROWS    a job that borrows is left as well
+ *           NOBORROWS    the caller also leaves a job that borrows
  */
 /* contract 4.20 */
 /* must hold */
@@ -44,7 +44,7 @@
 
 /* The caller's wait. */
 byte tag, epoch;
-bit floored; /* interruptions leave it alone */
+bit floored; /* interruptions are put off */
 bit due;
 bit runnable;
 
@@ -57,7 +57,7 @@ bit threw, caller_gone, thread_gone;
 
 #define TOUCH assert(!freed)
 
-/* In a d_step: whoever claims makes it runnable, once. */
+/* In a d_step: the claimer makes the caller runnable, once. */
 inline claim(how)
 {
     assert(!runnable); /* [W1] */
@@ -179,10 +179,10 @@ proctype thread()
 {
     bit was_left, was_held;
     if
-    :: skip /* it never comes to this job */
+    :: skip /* the thread never takes this job */
     :: d_step { state == QUEUED -> state = RUNNING }
         d_step { TOUCH; ran++; assert(!borrows || !caller_gone) }
-        d_step { TOUCH; assert(!borrows || !caller_gone) } /* it works on what it was given */
+        d_step { TOUCH; assert(!borrows || !caller_gone) } /* the function uses its arguments */
         d_step {
             TOUCH;
             state = RETURNED;

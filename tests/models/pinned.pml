@@ -1,5 +1,5 @@
 /*
- * Fibres that are pinned to a thread: who makes one runnable is seen by the thread, whether it runs others or sleeps.
+ * Fibres that are pinned to a thread: the thread notices when one becomes runnable, whether it runs others or sleeps.
  *
  * MODELS    src/sched/pinned.c: pinned_ready, pinned_pick
  *           src/sched/pinned.h: pinned_doze, pinned_wake, pinned_has_mail
@@ -11,19 +11,19 @@
  * MEMORY    the thread's clearing of PICK_PINNED lies in a store buffer until `memory` or a locked instruction of the
  *           thread empties it, unless it is one itself. A poster's store to PICK_PINNED may come after its load of
  *           dozes, but is over before it takes the lock.
- * ABSTRACTS the inbox and the list of those that are ready to numbers; all other work of the pool to strands that keep
- *           the thread busy until all pinned ones have run (BUSY), or none; who is woken for other work to a wake-up at
- *           any time, two at most; the role to a choice of how the thread sleeps.
+ * ABSTRACTS the inbox and the list of ready fibres to numbers; all other work of the pool to strands that keep the
+ *           thread busy until all pinned ones have run (BUSY), or none; wake-ups for other work to at most two, at any
+ *           time; the role to a choice of how the thread sleeps.
  * CHECKED   each fibre that was made runnable runs, once. In the end the thread sleeps with an empty inbox.
  * MACROS    BUSY         the thread has other strands to run until all pinned ones have run: it never sleeps
- *           NODOZE       the thread does not say that it sleeps
- *           NOLOOK       it says so, and does not look after that
- *           NOROUSE      nobody wakes it
+ *           NODOZE       the thread does not publish that it sleeps
+ *           NOLOOK       it publishes that, and does not check afterwards
+ *           NOROUSE      the thread is not woken
  *           ROUSESEEKER  it is woken only if it is the seeker
  *           ROUSESLEEPER it is woken only if it is not
  *           CLEARLATE    PICK_PINNED is cleared after the inbox was taken
  *           CLEARLAZY    PICK_PINNED is cleared by a plain store
- *           TAKETWICE    what was in the inbox is read and emptied in two steps
+ *           TAKETWICE    reading and emptying the inbox are two steps
  */
 /* S-41 */
 /* must hold */
@@ -48,7 +48,7 @@ bit dozes;
 bit lock;
 bit parked, asleep; /* under the lock */
 bit token, wake;    /* the poller's; the futex */
-byte others = 2;    /* wake-ups for something else */
+byte others = 2;    /* wake-ups for other work */
 
 inline flush()
 {
@@ -58,7 +58,7 @@ inline flush()
     fi
 }
 
-/* ---- whoever makes one runnable ---- */
+/* ---- the posters ---- */
 
 inline rouse()
 {
@@ -110,7 +110,7 @@ proctype poster(byte fibres)
     done++
 }
 
-/* Something else is to be done, by whoever is woken. */
+/* Wake-ups for other work. */
 active proctype other()
 {
     bit was_parked, was_asleep;
@@ -138,7 +138,7 @@ inline take_inbox()
     ready = ready + some;
     some = 0
 #else
-    d_step { flush(); ready = ready + inbox; inbox = 0 } /* not if it is empty, which is no locked instruction */
+    d_step { flush(); ready = ready + inbox; inbox = 0 } /* skipped if the inbox is empty */
 #endif
 }
 
@@ -192,7 +192,7 @@ inline doze()
 #endif
 }
 
-/* It has the role. */
+/* The thread has the role. */
 inline wait_as_seeker()
 {
     atomic { !lock -> flush(); parked = 1 }
@@ -207,7 +207,7 @@ end_as_seeker:
     dozes = 0
 }
 
-/* It has not. */
+/* The thread does not have the role. */
 inline wait_as_sleeper()
 {
     atomic { !lock -> flush(); lock = 1 }

@@ -1,5 +1,5 @@
 /*
- * A port: who sends waits for nobody, who receives is not forgotten, and nothing is lost.
+ * A port: a sender never waits, no receiver is forgotten, and no message is lost.
  *
  * MODELS    src/sync/port.c: ref_port, unref_port, tell, claim, publish, put, strand_port_send, strand_port_close,
  *           arrive, box_drop, await_senders, port_end
@@ -7,35 +7,35 @@
  *           examine, strand_port_receive, receive_ready, receive_handed
  *           Labels [PT1] [PT2] [PT3] [PT4] [PT5].
  * ABSTRACTS a message to its number; the pool's posts to a number, of which a thread of the pool takes one at a time
- *           (see seeker.pml, ring.pml); the serial to one bit: once the port's memory is given away, every handle is
- *           stale; interruptions of those who wait away (see wait.pml); spinning to a guard.
- * PARTIES   a thread that sends a message, and a handler that interrupts it anywhere and sends one: until that has
- *           returned the thread does nothing; the thread of the pool that takes posts; a strand that receives until it
- *           is told that it is over; somebody who closes the port. Two slots. More of all that at once would be too
- *           many states: the macros add one thing each.
- * CHECKED   [PT1] the handler ends whatever it has interrupted; nobody gets a slot that somebody has. [PT2] what was
- *           sent is received, or dropped, once; that of one thread in order. [PT3] all end, though the port is closed
- *           only when everything that was sent has been received. [PT4] who is told that it is over has nothing to
- *           come, and nothing comes. [PT5] nobody touches the port, or its box, once it may be somebody else's.
- * MACROS    OTHER        who sends beside the thread is no handler, but another thread
- *           TWICE        who sends sends two messages
- *           PAIR         there are two who receive
- *           EARLY        it is closed at any time
- *           LEFT         its scope is left at any time: it is not closed before, and who receives is of no scope
+ *           (see seeker.pml, ring.pml); the serial to one bit: once the port's memory is freed, every handle is stale;
+ *           interruptions of waiters away (see wait.pml); spinning to a guard.
+ * PARTIES   a thread that sends a message; a handler that interrupts it anywhere, sends one, and returns; the thread of
+ *           the pool that takes posts; a strand that receives until the port is over; a closer. Two slots. Each macro
+ *           adds one thing, because all of them together would have too many states.
+ * CHECKED   [PT1] the handler ends wherever it interrupts; a slot has one user at a time. [PT2] every message is
+ *           received or dropped, once; those of one thread in order. [PT3] all end, although the port is closed only
+ *           when all messages have been received. [PT4] when a receive returns that the port is over, all messages have
+ *           been received, and no more come. [PT5] no process touches the port, or its box, once the memory may have
+ *           another use.
+ * MACROS    OTHER        the second sender is another thread instead of a handler
+ *           TWICE        each sender sends two messages
+ *           PAIR         there are two receivers
+ *           EARLY        the port is closed at any time
+ *           LEFT         its scope is left at any time, without a close; the receiver belongs to no scope
  *           LOCKED       slots are claimed under a lock
- *           NOTAG        a slot is claimed whether the first one is still followed by the same
- *           TELLEARLY    who sends tells before it publishes
- *           WANTSBLIND   who is about to wait does not look again
- *           OVERBLIND    it does not look whether the port is over
- *           WAKESTAYS    who was told does not say that others may tell it again
- *           WAKELATE     it says so when it has looked
- *           LASTUNTOLD   who makes the port over tells nobody
- *           OVEREARLY    the port is over when it is closed, whoever sends
- *           OVERLATE     whether it is over is read when what had arrived has been taken
- *           CLOSEDIN     a port that is closed takes messages
- *           NOREFWAIT    the end does not wait for who sends
- *           NOREFPOST    a post that is on its way does not keep the box
- *           NOREFSLOT    a slot that a receiver has does not keep it
+ *           NOTAG        a slot is claimed without checking that the first one still has the same successor
+ *           TELLEARLY    a sender notifies before it publishes
+ *           WANTSBLIND   a receiver that is about to wait does not check again
+ *           OVERBLIND    it does not check whether the port is over
+ *           WAKESTAYS    a notified receiver does not allow the next notification
+ *           WAKELATE     it allows that after it has checked
+ *           LASTUNTOLD   the party that makes the port over notifies nobody
+ *           OVEREARLY    the port is over as soon as it is closed, even while a sender is inside
+ *           OVERLATE     whether the port is over is read after the arrived messages are taken
+ *           CLOSEDIN     a closed port takes messages
+ *           NOREFWAIT    the end does not wait for senders
+ *           NOREFPOST    a post on its way has no reference to the box
+ *           NOREFSLOT    a receiver's slot has no reference to the box
  */
 /* contract 1.3 */
 /* must hold */
@@ -63,7 +63,7 @@
 /* large */
 
 #define SLOTS 2
-#define MESSAGES 4 /* 1 and 2 are the thread's, 3 and 4 those of the other sender */
+#define MESSAGES 4 /* the thread sends 1 and 2, the other sender 3 and 4 */
 
 #ifdef PAIR
 #define RECEIVERS 2
@@ -82,7 +82,7 @@
 bit freed, closed, over;
 byte handle_refs;
 bit locked;
-byte first, last; /* of what is ready */
+byte first, last; /* the ready slots */
 byte waiting;     /* a set */
 
 /* The box. */
@@ -101,7 +101,7 @@ bit runnable[2];
 bit handling;
 byte senders = 2;
 byte receivers = RECEIVERS;
-bit closing; /* whoever closes it has gone */
+bit closing; /* the closer has left */
 
 bit taken[SLOTS + 1], came[MESSAGES + 1];
 byte sent, received, dropped;
@@ -413,7 +413,7 @@ inline settle()
     od
 }
 
-/* ---- who receives, and who takes posts ---- */
+/* ---- the receivers, and the thread that takes posts ---- */
 
 inline give_back()
 {

@@ -6,25 +6,25 @@
  *           src/sync/chan.h: chan_is_over, chan_find
  *           Labels [H1] [H2] [H3] [W1].
  * ABSTRACTS the pool's posts to a number, of which any thread of the pool takes one at a time (see seeker.pml); the
- *           channel's serial to one bit: once its memory is given away, every handle is stale; the receiver to one that
- *           nothing but a value or the closing wakes; spinning to a guard.
+ *           channel's serial to one bit: once its memory is freed, every handle is stale; only a value or the closing
+ *           wakes a receiver; spinning to a guard.
  * PARTIES   two plain threads post once each; the thread of the pool that takes posts; two strands that receive until
- *           they are told that the channel is closed; somebody who closes it at any time. When these have ended,
- *           perhaps before a post has arrived or begun, the scope is left and the channel ends.
- * CHECKED   [H2] what was accepted is received or dropped, once; what was not is neither. [H3] the receiver is not told
- *           that the channel is closed while a value is on its way, and then none is accepted any more. Nobody touches
- *           the channel's memory once it may be somebody else's. All end: also who waits while the last value that was
- *           on its way arrives for another.
+ *           the channel is closed; a closer that closes it at any time. When these have ended, which may be before a
+ *           post has arrived or begun, the scope is left and the channel ends.
+ * CHECKED   [H2] an accepted value is received or dropped, once; a refused one is neither. [H3] a receive returns
+ *           closed only when no value is on its way, and afterwards none is accepted. The channel's memory is not
+ *           touched once it may have another use. All end, also a receiver that waits while the last value on its way
+ *           arrives for another one.
  * MACROS    ROOM         the channel has room for one value
- *           GIVENUP      nobody receives, and nobody closes it before its scope is left
+ *           GIVENUP      there are no receivers, and the channel is not closed before its scope is left
  *           NOREF        the poster takes no reference to the channel
  *           NOREFWAIT    the end does not wait for references
- *           NOCOUNT      the closing does not look whether values are on their way
+ *           NOCOUNT      the closing does not check whether values are on their way
  *           COUNTLATE    a value is counted when it has been posted
- *           NOSTALE      who takes a post does not look whether the channel has ended
- *           NOCLOSED     a value is accepted whether it is closed or not
- *           NOLAST       the last value that arrives wakes nobody but its receiver
- *           NOROOM       a value that finds no room is left aside, and not queued
+ *           NOSTALE      the thread that takes a post does not check whether the channel has ended
+ *           NOCLOSED     a closed channel accepts a value
+ *           NOLAST       the last value that arrives wakes its receiver only
+ *           NOROOM       a value that finds no room is not queued
  */
 /* must hold */
 /* must hold: -DROOM */
@@ -60,7 +60,7 @@ byte handle_refs;
 byte posts;       /* accepted, and not in it yet; */
 bit posts_closed; /* the same word */
 byte count, queued;
-byte waiting; /* a set: who waits to receive */
+byte waiting; /* the set of waiting receivers */
 
 byte travelling; /* posts of the pool */
 byte accepted, received, dropped;
@@ -68,7 +68,7 @@ byte accepted, received, dropped;
 byte tag[RECEIVERS], result[RECEIVERS];
 bit runnable[RECEIVERS], gone[RECEIVERS];
 bit closer_left;
-bit told; /* somebody was told that it is closed */
+bit told; /* a receive has returned closed */
 byte posters = POSTERS;
 
 #define HAS(set, k) ((set >> (k)) & 1)
@@ -235,7 +235,7 @@ proctype closer()
     closer_left = 1
 }
 
-/* The scope is left: nobody of the run uses the channel any more. */
+/* The scope is left: no strand of the run uses the channel afterwards. */
 proctype owner()
 {
 #ifndef GIVENUP

@@ -9,26 +9,26 @@
  *           src/sched/seek.c: pool_find_work
  *           src/run/quiescence.c: quiescence_comes
  *           Labels [Q1] [Q2] [Q3].
- * ABSTRACTS work to tokens: each is in a queue, pinned to a thread, in a post, or in somebody's hands; a thread that has
- *           one passes it on or puts it down. Two pools: one of two threads, to the second of which some are pinned, and
- *           one of one thread. `stirs` to a bit for each pool, which the first reading clears: one decides at a time.
- *           Wake-ups, which are seeker.pml's and pinned.pml's, to the reasons for them: who makes work tells a seeker that
- *           is parked after that; a thread that sleeps goes on when it has mail, or the role is free. A step of a thread
- *           that only it can see goes together with the next.
- * CHECKED   it is never dry while there is a token [Q1] (S-62, S-63, S-65): neither for a strand that waits for that,
- *           which is woken, somewhere, and goes on, nor, after that, for the run. In the end it is dry [Q2].
- * MACROS    DRIVEN       the thread of the second pool is somebody else's, who leaves with something pinned left
- *           BUSYLATE     a thread takes what is pinned to it, and then says that it is busy
- *           BUSYBLIND    nobody asks whether others are busy
+ * ABSTRACTS work to tokens: each is in a queue, pinned to a thread, in a post, or held by a thread; a thread that holds
+ *           one passes it on or puts it down. Two pools: one of two threads, to the second of which some are pinned,
+ *           and one of one thread. `stirs` to a bit for each pool, which the first reading clears: one seeker decides
+ *           at a time. Wake-ups (see seeker.pml and pinned.pml) to the reasons for them: a thread that makes work
+ *           notifies a parked seeker afterwards; a sleeping thread continues when it has mail, or the role is free. A
+ *           step that only its thread can see is merged with the next.
+ * CHECKED   the run is never dry while there is a token [Q1] (S-62, S-63, S-65): neither for a strand that waits for
+ *           quiescence, and is woken on some thread, nor, afterwards, for the run. In the end the run is dry [Q2].
+ * MACROS    DRIVEN       the second pool runs on an outside thread, which leaves while pinned work is left
+ *           BUSYLATE     a thread takes pinned work before it becomes busy
+ *           BUSYBLIND    the decision does not check whether threads are busy
  *           ONEREADING   there is no second reading
- *           NOSUM        the second reading does not ask who has moved
- *           UNPARKSILENT a seeker that goes on does not
- *           NOQUEUES     the look does not mind queues
- *           NOMAIL       it does not mind what is pinned
- *           NOPOSTS      it does not mind posts
- *           NOLEFT       it does not mind what somebody has left
- *           NOSTIR       who is woken by a decision is handed out by a seeker that still counts as parked
- *           NOLAST       the last thread to fall idle does not tell its seeker
+ *           NOSUM        the second reading does not check whether threads have moved
+ *           UNPARKSILENT a seeker that continues does not count as moved
+ *           NOQUEUES     the scan skips queues
+ *           NOMAIL       it skips pinned work
+ *           NOPOSTS      it skips posts
+ *           NOLEFT       it skips work that an outside thread has left
+ *           NOSTIR       a seeker that still counts as parked hands out the strand that a decision wakes
+ *           NOLAST       the last thread to become idle does not notify its seeker
  */
 /* S-33, S-35, S-62, S-63, S-64, S-65 */
 /* must hold */
@@ -88,7 +88,7 @@ inline kick(p)
     }
 }
 
-/* ---- what is done with a token: by who is busy -------------------------------------------------------- */
+/* ---- what a busy thread does with a token -------------------------------------------------------- */
 
 inline carry(t)
 {

@@ -1,6 +1,6 @@
 /*
- * A shared fibre: who holds it, whose frames lie in its stack, what is made runnable meanwhile, who wishes it trimmed,
- * and who gives it back.
+ * A shared fibre: its holder, the resident of its stack, strands that become runnable meanwhile, requests to trim it,
+ * and the release of its last reference.
  *
  * MODELS    src/sched/shared_mail.c: shared_mail_up, shared_mail_take_more_
  *           src/sched/shared_mail.h: shared_mail_take, shared_mail_go_idle
@@ -9,25 +9,25 @@
  *           src/stack/shared_enter.h: shared_move_out, shared_move_in, shared_move_in_new
  *           src/sched/shared_open.c: shared_fibre_keep, shared_fibre_release
  *           Labels [SF1] [SF2] [SF6].
- * ABSTRACTS mail and `ready` to sets (who comes first counts for fairness only), run queues to a number of places in
- *           which the fibre stands, a strand's wait to one bit (wait.pml has it), frames to whose they are. A
- *           compare-and-swap in a loop is one step that is taken where it succeeds; one that may fail has both ways.
- * PARTIES   two threads; two strands, each of which gives way or parks before it ends; for each somebody who wakes it
- *           and afterwards asks its control block for the fibre; whoever opened the fibre, has it trimmed once, at any
- *           time, and then closes it, before or after its strands' ends.
- * CHECKED   [SF1] one holds it at most, and it stands in one queue at most. A strand goes on in its own frames, on a
- *           stack that nobody else's stack pointer is in. No strand is lost: all end. A wish is followed by a trim, by
- *           a holder. [SF6] nobody touches a fibre that was given back; it is given back once.
+ * ABSTRACTS mail and `ready` to sets (their order matters for fairness only), run queues to the number of queues that
+ *           the fibre is in, a strand's wait to one bit (see wait.pml), frames to their owner. A compare-and-swap in a
+ *           loop is one step that is taken where it succeeds; one that may fail has both ways.
+ * PARTIES   two threads; two strands, each of which yields or parks before it ends; a joiner for each, which wakes it
+ *           and later reads the fibre from its control block; the opener, which requests one trim at any time, and then
+ *           closes the fibre, before or after its strands' ends.
+ * CHECKED   [SF1] the fibre has one holder at most, and is in one queue at most. A strand continues with its own
+ *           frames, on a stack that no other thread's stack pointer is in. No strand is lost: all end. A holder serves
+ *           each request to trim. [SF6] a freed fibre is not touched; it is freed once.
  * MACROS    NOIDLE       making a strand runnable queues the fibre whether it is idle or not
- *           ALLIDLE      it never does, once the fibre has run
- *           FORGETS      going idle does not look whether there is mail
- *           EARLY        the fibre is given up before the stack has been left
+ *           ALLIDLE      making a strand runnable never queues the fibre, once it has run
+ *           FORGETS      going idle does not check for mail
+ *           EARLY        the fibre is released before its stack has been left
  *           NOCOPY       the resident's frames are not copied out
- *           RESIDES      the one that has ended stays the resident
- *           DEAF         who takes the mail takes no wish with it
- *           APART        the wish stands in a word of its own, and is looked for again after going idle
- *           UNKNOWN      a control block does not keep the fibre
- *           HASTY        the strand's reference is given back before the fibre is given up
+ *           RESIDES      the ended strand stays the resident
+ *           DEAF         taking the mail does not take the request to trim
+ *           APART        the request has a word of its own, which is checked again after going idle
+ *           UNKNOWN      a control block has no reference to the fibre
+ *           HASTY        the strand's reference is released before the holder releases the fibre
  */
 /* V-12, V-21 */
 /* must hold */
@@ -195,7 +195,7 @@ inline enter()
     fi
 }
 
-/* On the stack: the strand itself. why: 0 it gives way, 1 it parks, 2 it ends. */
+/* The strand itself runs on the stack. why: 0 it yields, 1 it parks, 2 it ends. */
 inline be_active()
 {
     d_step { assert(!stack_used && frames == me && held); stack_used = 1 }
@@ -257,7 +257,7 @@ end:
     od
 }
 
-/* Whoever joins a strand, and wakes it before. */
+/* Wakes a strand, then joins it. */
 proctype joiner(byte s)
 {
     bit was_idle;

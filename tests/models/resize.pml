@@ -1,29 +1,29 @@
 /*
- * A thread that leaves its pool, is called back or begins anew, while others post to its inbox.
+ * A thread that leaves its pool, is called back, or starts again, while others post to its inbox.
  *
  * MODELS    src/sched/resize.c: thread_goes_, send_away, call_back, add_thread, grow, shrink, pool_resize, pool_pin,
  *           pool_unpin
  *           src/sched/inbox.c: pool_post_fibre, pool_pass_on, has_queue
  *           Labels [Z1] [Z2].
- * ABSTRACTS the pool to two threads: thread 0, which stays, and one that goes and comes. Inboxes to numbers: what a
- *           thread has taken it runs at once, or, if it is to go first, hands over. Nobody steals: under full load
- *           nobody does. Who resizes and who pins hold the pool's lock of resizing: each is one step as far as the
- *           other is concerned. A thread without anything to do sleeps until there is something in its inbox, which
- *           stands for the wake-ups of seeker.pml, or until it is roused.
- * CHECKED   each fibre runs. There is one thread in a record at a time. Nobody pins to a thread that goes. In the end
- *           there are as many threads as were wanted.
+ * ABSTRACTS the pool to two threads: thread 0, which stays, and thread 1, which leaves and comes back. Inboxes to
+ *           numbers: a thread runs the fibres that it has taken at once, or hands them over if it must leave first. No
+ *           stealing, as under full load. Resizing and pinning hold the pool's lock of resizing, so each is one step
+ *           for the other. An idle thread sleeps until its inbox is not empty (see seeker.pml for the wake-ups), or
+ *           until it is roused.
+ * CHECKED   each fibre runs. A record has one thread at a time. No fibre is pinned to a thread that leaves. In the end
+ *           the number of threads is the wanted one.
  * MACROS    REFUSED      the system has no second thread for the record
- *           NOPASS       then what was posted to it meanwhile stays there
- *           NOLOOK       who posts does not look whether the thread has gone
- *           INBOXFIRST   the thread hands its inbox over before it says that it has gone
+ *           NOPASS       then the fibres posted to it meanwhile stay there
+ *           NOLOOK       a poster does not check whether the thread has left
+ *           INBOXFIRST   the thread hands its inbox over before it publishes that it has left
  *           NOINBOX      it does not hand it over
- *           KEEPS        who has posted to a thread that has gone leaves it there
- *           CALLBLIND    a thread is called back whether it has gone or not
- *           TWOLIVES     one begins anew before the last one in its record has ended
- *           NOROUSE      a thread that sleeps is not told to go
- *           SLEEPSBLIND  a thread goes to sleep without a look whether it is to go
- *           PINBLIND     who pins does not look whether the thread stays
- *           SHRINKBLIND  who resizes does not look whether strands are pinned to it
+ *           KEEPS        a poster leaves its fibre in the inbox of a thread that has left
+ *           CALLBLIND    a thread is called back without checking whether it has left
+ *           TWOLIVES     a thread starts in a record before the previous one has ended
+ *           NOROUSE      a sleeping thread is not roused to leave
+ *           SLEEPSBLIND  a thread goes to sleep without checking whether it must leave
+ *           PINBLIND     pinning does not check whether the thread stays
+ *           SHRINKBLIND  resizing does not check for pinned strands
  */
 /* V-10, contract 2.14 */
 /* must hold */
@@ -119,7 +119,7 @@ loop:
 #endif
         if
         :: atomic { life == LEAVING -> life = GONE } goto out
-        :: life != LEAVING -> /* it was called back, and runs on; who does that is about to say so */
+        :: life != LEAVING -> /* called back: it continues, and the resizer is about to publish that */
             !leave || life == LEAVING || inbox[1] > 0
         fi
     :: !leave

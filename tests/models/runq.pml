@@ -4,20 +4,20 @@
  * MODELS    src/sched/runq.h: runq_enter, runq_leave
  *           src/sched/runq.c: runq_enter_slow_, runq_break_in, runq_break_out
  *           Invariant [R1].
- * MEMORY    the owner's stores go through a first-in-first-out store buffer, which `memory` empties at any moment; the
+ * MEMORY    the owner's stores go through a FIFO store buffer, which `memory` empties at any moment; the
  *           owner reads its own stores from it. A fence waits until it is empty, a membarrier empties it. Thieves have
  *           none: each of their stores that matters is an exchange, or is followed by a release that the owner waits
  *           for.
  * ABSTRACTS the lists to the number of fibres in them, which both sides read and then write; spinning to waiting; the
- *           number of entries (the owner's) and of break-ins (one by each of two thieves, who exclude each other).
- * CHECKED   never two inside; no change is lost; everybody ends. Spinning is a guard, so a deadlock is a state that has
- *           no end.
+ *           number of entries (the owner's) and of break-ins (one by each of two thieves, which exclude each other).
+ * CHECKED   one party is inside at a time; no change is lost; all end. Spinning is a guard, so a deadlock is an invalid
+ *           end state.
  * MACROS    FENCE         the owner pays for a fence, and thieves for no membarrier (kernels without it)
  *           NOBARRIER     neither pays
  *           NOWAIT        the owner goes in although it met a thief
- *           NOLOOK        the owner waits for the thief to go, and does not look again
+ *           NOLOOK        the owner waits for the thief to leave, and does not check again
  *           NOTHIEFWAIT   the thief goes in while the owner is inside
- *           NOSTEP        the owner does not step back while it waits for the thief to go
+ *           NOSTEP        the owner does not step back while it waits for the thief to leave
  */
 /* S-61, contract 9.10 */
 /* must hold */

@@ -1,5 +1,5 @@
 /*
- * An open scope that is left while others spawn into it, hand a child off into it, and cancel it.
+ * Leaving an open scope while others spawn into it, hand a child off to it, and cancel it.
  *
  * MODELS    src/strand/leave.c: drain, close_scope, leave_slowly
  *           src/strand/spawn.c: anchor_shared, strangers_scope
@@ -7,22 +7,21 @@
  *           src/strand/scope.c: strand_scope_cancel, take_over
  *           src/strand/join.c: strand_hand_off, move
  *           src/strand/handle.c: ref_scope, unref_scope, word_retire_slow_
- *           What is made in a scope (take_over) looks at it as who spawns does. Label [C1].
- * ABSTRACTS a scope's lock to d_step; a child's end to one that tells its scope, under its lock, and then is over (see
- *           end.pml); the note of a cancel to a bit; waiting for a child to a guard. The scope has one child from the
- *           start, which spawns a second one; a stranger spawns a third one; another one hands a child of its own off,
- *           or joins it if that is refused.
- * CHECKED   no child is lost or in two scopes; no child is anchored to a scope that has been left, or ends in one;
- *           everyone is consumed once, by the owner of the scope that it is in; the record of the scope is not touched
- *           once it may be somebody else's; no note is left in it; everybody ends.
- * MACROS    NOCLOSED      spawning does not look whether the scope is closed
+ *           Objects that a scope owns (take_over) check it as a spawn does. Label [C1].
+ * ABSTRACTS a scope's lock to d_step; a child's end to a notification of its scope, under its lock, and OVER (see
+ *           end.pml); the reason of a cancel to a bit; waiting for a child to a guard. The scope has one child from the
+ *           start, which spawns a second one; a stranger spawns a third one; another stranger hands a child of its own
+ *           off, or joins it if that is refused.
+ * CHECKED   no child is lost or in two scopes; no child is anchored to a scope that has been left, or ends in one; each
+ *           child is consumed once, by the owner of its scope; the record of the scope is not touched once it may have
+ *           another use; no reason is left in it; all end.
+ * MACROS    NOCLOSED      spawning does not check whether the scope is closed
  *           NOEXPECTED    a hand-off that is under way does not keep the scope open
- *           CLOSEBLIND    the scope is closed when it was empty a moment ago
+ *           CLOSEBLIND    the scope is closed if it was empty before
  *           NOREF         no reference to the record is taken
  *           NOENDLOCK     a hand-off does not lock the child's end
- *           CANCELCLOSED  a cancel does not look whether the scope is closed: its note stays in the record that was
- *                         given away
- *           NORECEIVED    a hand-off that is done still keeps the scope open
+ *           CANCELCLOSED  a cancel does not check whether the scope is closed: its reason stays in the freed record
+ *           NORECEIVED    a finished hand-off still keeps the scope open
  */
 /* must hold */
 /* must stall: -DNORECEIVED */
@@ -35,9 +34,9 @@
 /* fair */
 /* large */
 
-#define CHILDREN 4 /* 0: of the open scope; 1: spawned by 0; 2: spawned by a stranger; 3: handed off */
+#define CHILDREN 4 /* 0: in the open scope from the start; 1: spawned by 0; 2: spawned by a stranger; 3: handed off */
 #define SCOPE 1
-#define OTHER 2 /* the scope of who hands off */
+#define OTHER 2 /* the scope of the strand that hands off */
 
 /* The open scope. */
 byte children; /* a set */

@@ -1,5 +1,5 @@
 /*
- * The threads of a pool and the role of the seeker: nobody sleeps over work.
+ * The threads of a pool and the role of the seeker: no thread sleeps while there is work.
  *
  * MODELS    src/sched/idle.c: thread_to_idle, thread_to_polling, thread_to_busy, thread_to_asleep,
  *           thread_from_asleep, pool_park, look_again
@@ -9,34 +9,34 @@
  *           src/sched/pool.h: pool_notify, pool_fence
  *           src/sched/stealing.c: steal, work, even_out, pull_piece
  *           Invariants [K1] [K2] [K4], [LB1] and [LB3] of src/sched/service.h, and of [K3] that a seeker waits without
- *           a limit only while nobody is busy; what it finds in slots is in slot.pml.
+ *           a limit only while no thread is busy; slot.pml has slots.
  * MEMORY    a producer's stores (one more fibre in its queue, an earlier timer) lie in a store buffer until `memory` or
  *           a locked instruction of that thread empties it; a membarrier empties all of them. Its load of kick may come
  *           before that. Kick itself, posts, and what the lock covers are changed by locked instructions.
- * ABSTRACTS sections under the lock to atomic steps; a fibre to one of a number; what a strand does to pushing,
- *           starting a timer, taking a look, and computing for as long as anybody else has something to do; the slot
- *           away; spinning for the role to a guard; the seeker's waits for a while (others are busy) to waits
- *           without a limit, so that nothing here depends on them.
- * CHECKED   [K1] strands compute until nobody else can do anything and there is no work, no post, and no timer that is
- *           due, unless no thread sleeps: so where a thread sleeps over work it is a state without end. [K2] one seeker.
- *           In the end all work is done, and all threads see stop.
- * MACROS    LOOK           a busy thread takes a look
- *           EVEN           and takes over some of what another one has
- *           POST           a post comes from outside; and a look
- *           TIMER          a strand starts a timer; and a look
- *           WATCH          a strand starts a timer; and the times of two sleepers are over
- *           POOR           what a thread stole last may not have been worth it: it first waits without minding work
- *           FENCE          no membarrier, but producers pay for a fence
- *           NORECHECK      the seeker parks without a look after it has shown kick
- *           NOBARRIER      it looks, but no barrier comes before that, here or in look_again
- *           NOSHOW         kick does not say that a seeker is parked
- *           NOAGAIN        who leaves sleepers without a seeker does not look again
- *           WORKONLY       it does, but for work only
- *           NOWATCH        who becomes busy leaves sleepers to themselves, though none of them looks around soon
- *           NORETIME       a seeker that is parked is not told of an earlier timer
+ * ABSTRACTS sections under the lock to atomic steps; a fibre to one of a number; a strand to pushing, starting a timer,
+ *           making a pass, and computing as long as any other thread has something to do; the slot away; spinning for
+ *           the role to a guard; the seeker's waits for a while (others are busy) to waits without a limit, so that
+ *           nothing here depends on them.
+ * CHECKED   [K1] strands compute until no other thread can do anything and there is no work, no post, and no due timer,
+ *           unless no thread sleeps. So a thread that sleeps while there is work makes an invalid end state. [K2] one
+ *           seeker. In the end all work is done, and all threads see stop.
+ * MACROS    LOOK           a busy thread makes a pass
+ *           EVEN           and takes over some fibres of another thread
+ *           POST           a post comes from outside; and a pass
+ *           TIMER          a strand starts a timer; and a pass
+ *           WATCH          a strand starts a timer; and two sleepers time out
+ *           POOR           a thread's last steal may not have paid: then it first waits without checking for work
+ *           FENCE          no membarrier; producers have a fence
+ *           NORECHECK      the seeker parks without a check after it has set kick
+ *           NOBARRIER      it checks, but without a barrier before, here or in look_again
+ *           NOSHOW         kick does not show that a seeker is parked
+ *           NOAGAIN        a thread that leaves sleepers without a seeker does not check again
+ *           WORKONLY       it does, but only for work
+ *           NOWATCH        a seeker that becomes busy leaves the role free, although no sleeper wakes soon
+ *           NORETIME       a parked seeker is not woken for an earlier timer
  *           ROLEFIRST      the role is free before busy is announced
- *           NOSTOP         nobody is told of the stop
- *           EVENLATE       who evens out has given the role back before
+ *           NOSTOP         the stop wakes no thread
+ *           EVENLATE       a thread evens out after it has released the role
  *           UNTILEARLY     the time of the next timer is read before the barrier only
  */
 /* must hold */
@@ -93,8 +93,8 @@ byte kick, busy = THREADS, sleepers;
 #else
 byte kick = KICK_SLEEPER, busy = 2, sleepers = 4; /* it sleeps, for a while, and nobody seeks */
 #endif
-byte timed = 4; /* of the sleepers: who looks around by himself soon */
-byte expiries; /* how often a sleeper's time is over although nothing is due: so often, or less */
+byte timed = 4; /* the set of sleepers that wake by themselves soon */
+byte expiries; /* how often at most a sleeper times out although nothing is due */
 byte seeker = NONE;
 bit parked, eager, limited;
 bit looking; /* the seeker is busy */
@@ -108,7 +108,7 @@ byte ended;
 #define WORK (queue[0] || queue[1] || queue[2])
 #define ALL_WORK (WORK || buffered[0] || buffered[1] || buffered[2])
 #define OWN (queue[me] + buffered[me])
-/* Somebody has to see to the timers, and nobody is going to by himself. */
+/* A timer needs a thread, and no thread is going to serve it by itself. */
 
 inline flush(t)
 {
@@ -192,7 +192,7 @@ inline kick_somebody()
     wake_heir()
 }
 
-/* The lock's last step: who is it that has to be told now. */
+/* The last step of the lock: finds the thread that must be notified. */
 inline unlock_exposed()
 {
     show_kick();
@@ -258,7 +258,7 @@ inline start_timer()
     fi
 }
 
-/* Of what somebody else has. */
+/* Takes half of another thread's fibres. */
 inline take_half(victim)
 {
     flush(me);

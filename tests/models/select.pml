@@ -11,24 +11,24 @@
  *           strands' addresses to their numbers; epochs away (each strand has one operation: a node that was left
  *           behind is found as such); a channel's memory to a count; spinning to a guard; a claimed partner's value to
  *           the moment in which it is moved. Closing is in close.pml; instants are left to the tests.
- * CHECKED   [X1] of each strand one case at most happens, and none if it was interrupted; both sides of a handing over
- *           happen or neither. [X2] [H1] no lost wake-up: where nobody can go on, no two wait for each other, nobody
- *           waits to receive what is there, or to send where there is room, and nobody who is interrupted waits.
- *           [W5] the trying does not end in a circle. [W2] nobody is found in a queue when its operation is over.
- *           To give way counts as progress: who does could do so for ever, but in the code that takes two that miss
- *           each other's few instructions again and again.
+ * CHECKED   [X1] at most one case of each strand happens, and none if it was interrupted; both sides of a transfer
+ *           happen or neither. [X2] [H1] no lost wake-up: when no process can continue, no two strands wait for each
+ *           other, none waits to receive a value that is there, or to send where there is room, and no interrupted
+ *           strand waits. [W5] trying does not end in a cycle. [W2] no strand is in a queue when its operation is over.
+ *           To yield counts as progress: two strands could do so for ever, but in the code only if they miss each
+ *           other's few instructions again and again.
  * MACROS    ALONE         a third party sends or receives on one of the channels
  *           BUFFERED      one of the channels has room for one value
  *           THIRD         the third party selects too, on one channel both ways
  *           NOTRYING      a select claims a partner while it may be claimed itself
- *           NOGIVEWAY     nobody gives way
- *           NOSKIP        a select looks at its own nodes as at those of others
+ *           NOGIVEWAY     no strand yields
+ *           NOSKIP        a select treats its own nodes as those of others
  *           NORECHECK     due is not read after arming
  *           NOUNLINK      nodes that did not win are not taken out
  *           LINKLATE      a node is linked after the lock was let go
  *           TWOCLAIMS     a claim does not look whether the wait is still armed
- *           NORETRACT     what can happen at once happens without taking the wait back
- *           NOREFILL      room that a receive makes stays empty, whoever waits
+ *           NORETRACT     an operation that is ready happens without retracting the wait
+ *           NOREFILL      room that a receive makes is not filled from waiting senders
  */
 /* H-07, X-01, X-02, X-05, X-06, X-10, X-12, X-13, X-15, X-17, X-18, contract 5.1 */
 /* must hold */
@@ -107,8 +107,8 @@ inline unlock(on)
     atomic { assert(locked[on] == _pid); locked[on] = FREE }
 }
 
-/* Take the first that can be had of channel c in direction d out of its queue: partner, or NOBODY. `armed`: me may be
- * claimed meanwhile; lost: it was. */
+/* Takes the first strand that can be claimed out of channel c's queue in direction d. partner: that strand, or NOBODY.
+ * `armed`: `me` may be claimed meanwhile. lost: it was. */
 inline match(own, at, way, risky)
 {
     q = 0;

@@ -1,20 +1,20 @@
 /*
- * The slot of a run queue: its newest fibre is left to the owner for a moment, and then found, although nobody announces
- * it.
+ * The slot of a run queue: its newest fibre is left to the owner for a moment, and then stolen, although it is never
+ * announced.
  *
  * MODELS    src/sched/stealing.c: slot_is_stale, steal_from, rob, take_slot
  *           src/sched/stealing.h: stealing_push, stealing_pick, stealing_take
  *           src/sched/seek.c: seek
  *           src/sched/idle.c: pool_park, waiting_time
  *           Invariant [K3].
- * ABSTRACTS the lists of the queue, and what is announced, away (see seeker.pml); the queue's lock to one (see runq.pml);
- *           how long a slot has to rest, and a watch lasts, to any time; who steals to one thread.
- * CHECKED   a fibre runs once. [K3] What the owner leaves in its slot while it computes is stolen, though the seeker has
- *           to see it twice and is told by nobody; what the owner takes up itself may stay with it. All end.
+ * ABSTRACTS the lists of the queue, and announced work, away (see seeker.pml); the queue's lock to one (see runq.pml);
+ *           the time for which a slot has to rest, and that of a watch, to any time; thieves to one thread.
+ * CHECKED   a fibre runs once. [K3] a fibre that stays in the slot while the owner computes is stolen, although the
+ *           seeker has to see it twice and is not notified. The owner may run it itself. All end.
  * MACROS    NOLOCK       the slot is taken without breaking into the queue
- *           NOWATCH      the seeker waits without a limit while somebody is busy
- *           NONOTE       the seeker does not note what it has seen
- *           ONENOTE      what it has noted once it does not change
+ *           NOWATCH      the seeker waits without a limit while a thread is busy
+ *           NONOTE       the seeker does not record what it has seen
+ *           ONENOTE      it records what it has seen only once
  */
 /* must hold */
 /* must stall: -DNOWATCH */

@@ -6,23 +6,23 @@
  *           src/strand/interrupt.c: interrupt_raise
  *           src/strand/end.h: ends_link
  *           src/strand/ended.c: ends_unlink, end_wait, end_wait_undo
- *           Of end.h and ended.c only what they do with a node. Labels [W1] to [W4], [E2].
- * ABSTRACTS the source of the value to one list of one node that is changed under a lock (a d_step) and let go of
- *           outside of it, as ends does; the timer to a bit that is fired and stopped under a lock; making a fibre
- *           runnable to a bit; the switch (see switch.pml). An operation here waits for both sources at once.
- *           Sequentially consistent, since the words in question are written by locked instructions; NOSEQ is what a
- *           plain store would do.
+ *           Only the nodes of end.h and ended.c. Labels [W1] to [W4], [E2].
+ * ABSTRACTS the source of the value to a list of one node that is changed under a lock (a d_step) and released outside
+ *           of it, as for `ends`; the timer to a bit that is fired and stopped under a lock; making a fibre runnable to
+ *           a bit; the switch (see switch.pml). An operation here waits for both sources at once. Sequentially
+ *           consistent, since the words in question are written by locked instructions; NOSEQ is what a plain store
+ *           would do.
  * CHECKED   [W1] one claim for each arming; [W2] no source touches the node, or fires the timer, of an operation that
- *           has returned; [W3] a shielded wait is left alone by what is outside the shield; [W4] no interruption is
- *           lost: without value and time limit the deadline ends the wait, or it is a state without end. An operation
- *           either got the value or was interrupted, not both.
+ *           has returned; [W3] sources outside of a shield leave a shielded wait alone; [W4] no interruption is lost:
+ *           without value and time limit the deadline ends the wait, or the end state is invalid. An operation either
+ *           got the value or was interrupted, not both.
  * MACROS    NORECHECK     due is not read after arming
- *           NOSEQ         it is read before the arming is visible
+ *           NOSEQ         due is read before the arming is visible
  *           NOUNLINKWAIT  a node that the source has taken off its list is not waited for
  *           NOTIMERSTOP   the timer is not stopped when something else has won
- *           NOFLOOR       an interrupter does not look at the floor
- *           NORETRACT     a strand that is not to wait after all goes on without retracting
- *           TWOCLAIMS     a claim does not look whether the wait is still armed
+ *           NOFLOOR       an interrupter does not check the floor
+ *           NORETRACT     a strand that need not wait continues without retracting
+ *           TWOCLAIMS     a claim does not check whether the wait is still armed
  */
 /* contract 5.1 */
 /* must hold */
@@ -49,8 +49,8 @@ bit runnable; /* claimed, and made runnable: the strand goes on */
 /* The wait node, and the source of the value. */
 byte node_epoch;
 bit listed;  /* in the source's list */
-bit linked;  /* from the linking until the source has let go */
-bit over;    /* the source has the value: who links now finds it */
+bit linked;  /* from the linking until the source has released it */
+bit over;    /* the source has the value: linking finds it */
 bit pending; /* the timer */
 
 byte now;       /* the operation that is under way; 0: none */

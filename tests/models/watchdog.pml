@@ -1,22 +1,24 @@
 /*
- * The watchdog's sleep: who moves is seen, and who unwinds for long is reported, though it sleeps while all rest.
+ * The watchdog's sleep: threads that move are seen, and long unwindings are reported, although it sleeps while all
+ * threads rest.
  *
  * MODELS    src/debug/watchdog.c: watch, rests, sleep_while_all_rest, sleep_until, wake, watchdog_moved, watchdog_close
  *           src/debug/watch_unwinding.c: watch_unwinding_due, record_late, inspect_one
  *           src/sched/hold.c: pool_move, pool_rest
  *           src/strand/unwinding.c: unwinding_begins_, unwinding_ends_
  *           Labels [WD1], [WD2].
- * ABSTRACTS times to any: whoever holds its thread does so until it was seen; whoever unwinds, until it was told of, or
- *           not so long. A strand that unwinds goes on on the thread where it began. All is seq_cst in the code.
+ * ABSTRACTS times to any: a strand that holds its thread does so until the watchdog sees it; a strand that unwinds does
+ *           so until it is reported, or for a shorter time. It continues on the thread where it began. All is seq_cst
+ *           in the code.
  * PARTIES   two threads, which move twice and rest in between; one of them or both hold a strand, or leave one behind
  *           that unwinds; the watchdog.
- * CHECKED   all come to their end, the watchdog too. Nobody who is told of has ended.
- * MACROS    BLIND        it does not look once more, when it has said that it is drowsy, whether all rest
- *           EARLY        a thread looks whether the watchdog is drowsy before it shows that it moves
- *           UNWOUND      whether somebody unwinds is looked at before it is seen that all rest
- *           DEAF         that it is to stop is looked at before old wake-ups are forgotten
- *           SILENT       a thread that moves tells nobody
- *           UNLOCKED     who unwinds is looked at after the lock
+ * CHECKED   all end, the watchdog too. A strand that is reported has not ended.
+ * MACROS    BLIND        after the watchdog has set drowsy it does not check again whether all rest
+ *           EARLY        a thread checks whether the watchdog is drowsy before it shows that it moves
+ *           UNWOUND      the watchdog checks for unwindings before it sees that all rest
+ *           DEAF         the watchdog checks for its stop before it clears old wake-ups
+ *           SILENT       a thread that moves does not wake the watchdog
+ *           UNLOCKED     the watchdog reads an unwinding after releasing the lock
  */
 /* contract 4.50, 4.71 */
 /* must hold */
