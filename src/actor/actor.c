@@ -6,9 +6,9 @@
 
 #include "cell.h"
 #include "dispatch.h"
-#include "events.h"
+#include "event_stream.h"
+#include "foreign.h"
 #include "message.h"
-#include "outside.h"
 #include "registry.h"
 
 #include "../strand/escape.h"
@@ -26,12 +26,12 @@ static int make_actor(struct thread *thread, struct system *system, strand_actor
                       strand_actor *out)
 {
     const char *dispatcher = attr && attr->dispatcher ? attr->dispatcher : class->dispatcher;
-    struct place *place;
-    int error = dispatch_find(thread, system, dispatcher, &place);
+    struct runners *runners;
+    int error = dispatch_find(thread, system, dispatcher, &runners);
     if (UNLIKELY(error))
         return error;
     thread = thread_self();
-    struct kind *kind = kind_of(thread, place, class, size);
+    struct kind *kind = kind_of(thread, runners, class, size);
     if (UNLIKELY(!kind))
         return -ENOMEM;
     return cell_make(thread, kind, parent, attr ? attr->name : NULL, args, class->start ? CALL_START : 0, first, out);
@@ -89,7 +89,7 @@ strand_actor strand_actor_spawn_child(const strand_actor_attr *attr, const stran
     struct thread *thread = must_be_strand("strand_actor_spawn_child");
     struct runner *r = must_be_actor(thread, "strand_actor_spawn_child");
     check_spawn(attr, class, args, size, "strand_actor_spawn_child");
-    return spawn(thread, r->place->system, r->self, attr, class, args, size);
+    return spawn(thread, r->runners->system, r->self, attr, class, args, size);
 }
 
 /* ---- requests to an actor -------------------- -------------------------------------------------------------- */
@@ -100,7 +100,7 @@ int strand_actor_stop(strand_actor actor, enum strand_stopping how)
     if ((unsigned)how > STRAND_STOP_NOW)
         MISUSE("strand_actor_stop", "", "%d is not a way of stopping, such as STRAND_STOP_NEXT", (int)how);
     if (!ref_is_ours(thread, actor))
-        return outside_is(thread, actor) ? -EREMOTE : 0;
+        return foreign_is(thread, actor) ? -EREMOTE : 0;
     int error = how == STRAND_STOP_LAST ? message_send_last(thread, actor)
                                         : cell_call(thread, actor, CALL_STOP | (how == STRAND_STOP_NOW ? CALL_NOW : 0));
     return error == -ESRCH || error == -EPIPE ? 0 : error;
@@ -110,7 +110,7 @@ static int call(strand_actor actor, uint32_t calls, const char *function)
 {
     struct thread *thread = must_be_strand(function);
     if (!ref_is_ours(thread, actor))
-        return outside_is(thread, actor) ? -EREMOTE : 0;
+        return foreign_is(thread, actor) ? -EREMOTE : 0;
     int error = cell_call(thread, actor, calls);
     return error == -ESRCH ? 0 : error;
 }
@@ -133,7 +133,7 @@ int strand_actor_restart(strand_actor actor)
 bool strand_actor_ended(strand_actor actor)
 {
     struct thread *thread = must_be_strand("strand_actor_ended");
-    return !cell_is_there(thread, actor) && !outside_is_there(thread, actor);
+    return !cell_is_there(thread, actor) && !foreign_is_there(thread, actor);
 }
 
 /* ---- of the actor that calls -------------------------------------------------------------------------------- */
@@ -156,7 +156,7 @@ strand_actors strand_actor_system(void)
 {
     struct thread *thread = must_be_strand("strand_actor_system");
     struct runner *r = runner_self(thread);
-    return r ? registry_handle(r->place->system) : (strand_actors){{0, 0}};
+    return r ? registry_handle(r->runners->system) : (strand_actors){{0, 0}};
 }
 
 strand_scope strand_actor_scope(void)
@@ -170,7 +170,7 @@ void strand_message_unhandled(strand_message *message)
     struct thread *thread = must_be_strand("strand_message_unhandled");
     struct runner *r = must_be_in_hand(thread, message, "strand_message_unhandled");
     r->unhandled = true;
-    events_letter(thread, r->place->system, STRAND_ACTOR_UNHANDLED, r->self, message);
+    event_stream_letter(thread, r->runners->system, STRAND_ACTOR_UNHANDLED, r->self, message);
 }
 
 /* ---- functions run by actors -------------------------------------------------------------------------------- */

@@ -25,7 +25,7 @@
  *           serial, or none. [A5] each message that was taken is handled, or a dead letter, once. [A6] no call in a
  *           turn of a parent waits for a child of its own that waits for its decision; deadlock.c says which longer
  *           cycles that leaves out.
- * ORDER OF LOCKS one cell's at a time. The place's lock below it; a promise's, one at a time, above it.
+ * ORDER OF LOCKS one cell's at a time. The lock of runners below it; a promise's, one at a time, above it.
  * BEGINNING a cell appears with its word, which is written LOCKED under the parent's lock, as it enters the list of
  *           children: a parent that stops finds it, or it is not created. The holder of that lock waits for no other
  *           lock: a parent that has ended may have given its memory to a cell that is just being made.
@@ -66,7 +66,7 @@ enum { CELL_LOCK = 1, CELL_AWAKE = 2, CELL_FRESH = 4, CELL_BITS = 7, CELL_WAKES 
 #define MARK_TIMER (UINT64_C(1) << 59)
 
 struct system;
-struct place;
+struct runners;
 struct runner;
 
 /* ---- what is pooled (rule S-23) ----------------------------------------------------------------------------- */
@@ -117,7 +117,7 @@ struct kind {
     struct index_node by_parts; /* in system.more_kinds */
     struct system *system;
     const strand_actor_class *class;
-    struct place *place;
+    struct runners *runners;
     strand_behaviour *receive;
     bool slow; /* takes the slow path: its messages have priorities, or are published; or its turns have a time limit */
     size_t args; /* size of its initial arguments, which lie behind the state, from `args_at` on */
@@ -134,16 +134,16 @@ struct cell {
     struct cell *parent;
     struct cell *newer, *older; /* siblings: under the parent's lock */
     struct cell *children;      /* the newest */
-    uintptr_t form;             /* its kind; or its `struct more` | FORM_MORE. Changed under the lock */
+    uintptr_t form;             /* its kind; or its `struct optional` | FORM_OPTIONAL. Changed under the lock */
     char state[];
 };
-enum { FORM_MORE = 1 };
+enum { FORM_OPTIONAL = 1 };
 _Static_assert(sizeof(struct cell) == 48, "what a dormant actor has beside its state");
 
 #define ACTIVE_NOW INT64_MAX
 
 /* Properties that few actors have. Those marked "own" belong to the actor's turn. */
-struct more {
+struct optional {
     struct kind *kind;
     struct cell *cell;
     struct link watchers, askers;  /* get a notice of its end; the askers, that there is no answer: under the lock */
@@ -160,7 +160,7 @@ struct more {
     bool timed;                          /* own: one of them is a receive timeout */
     int64_t patience;                    /* own: then its length in ns */
     int64_t active;                      /* then: when it last handled a message; ACTIVE_NOW: it is handling one */
-    struct more *next;                   /* in system.names */
+    struct optional *next;               /* in system.names */
     uint32_t hash;
     char name[]; /* "": it has none */
 };
@@ -170,7 +170,7 @@ struct task {
     _Atomic uint64_t serial; /* the cell's; 0: the task is free */
     struct cell *cell;
     struct runner *runner; /* of a SCHEDULED task; NULL: it waits for one */
-    struct task *next;     /* in place.starved */
+    struct task *next;     /* in runners.starved */
     struct envelope *first, **last;
     struct envelope *batch;    /* taken out of the queue; comes before it */
     struct envelope **counted; /* in the queue: all messages before it are ENVELOPE_EXTRA */
@@ -208,14 +208,14 @@ struct failure {
 /* ---- runners ------------------------------------------------------------------------------------------------ */
 
 /* IDLE: the runner touches nothing more; clearing the bit takes the runner. LISTED: it is in a list of idle runners,
- * idle or not. The states are in place.h. */
+ * idle or not. The states are in runners.h. */
 enum { RUNNER_IDLE = 1, RUNNER_LISTED = 2 };
 
 /* A strand that has the turns of one actor after the other. */
 struct runner {
     struct runner *next; /* in a list of idle ones */
-    struct link others;  /* in system.runners, or system.ended */
-    struct place *place;
+    struct link others;  /* in system.living, or system.ended */
+    struct runners *runners;
     struct cb *strand;
     struct task *task; /* NULL: idle; if woken without one, it ends */
     struct cell *cell;
@@ -223,7 +223,7 @@ struct runner {
     struct envelope *notice;   /* the last message of the turn that was a notice of an end that it watched */
     strand_behaviour *receive; /* the actor's current behaviour */
     void *state;
-    bool slow; /* kind.slow, or the cell has more */
+    bool slow; /* kind.slow, or the cell has a struct optional */
     strand_actor self;
     strand_scope scope;
     _Atomic uint64_t asks;       /* the promise that its strand waits for; 0: none [A6] */
@@ -238,55 +238,55 @@ struct runner {
     strand_exception *fatal;     /* the system's failure, by which it ends */
 };
 
-/* Limits of a place: threads that keep idle runners, how many each keeps, messages in a turn, and how many runners may
+/* Limits of runners: threads that keep idle runners, how many each keeps, messages in a turn, and how many runners may
  * be about to begin. */
 enum {
     TURN_MOST = 64,
-    PLACE_THREADS = 32,
+    RUNNERS_THREADS = 32,
     IDLE_MOST = STRAND_ACTOR_RUNNERS_KEPT,
     COMMON_MOST = 64,
     UNBEGUN_MOST = 1024
 };
 _Static_assert(sizeof(struct task) <= TASK_SIZE && sizeof(struct runner) <= RUNNER_SIZE, "they lie in slabs");
 
-/* Where the actors of one dispatcher run, and where its idle runners are. */
-struct place {
+/* The runners of one dispatcher. */
+struct runners {
     /* A runner that falls idle has to check more than its list: from_outside, closing, starved, threads_most [T4]. */
     _Atomic bool slow_idle;
-    struct place *next; /* in system.places */
+    struct runners *next; /* in system.runners */
     struct system *system;
     struct pool *pool;
-    int pin;                     /* the index of its only thread; -1: any */
-    int threads_most;            /* for a place that grows; otherwise 0 */
-    _Atomic int active, threads; /* for a place that grows: tasks that have a runner, and threads */
+    int pin;                     /* the index of their only thread; -1: any */
+    int threads_most;            /* if the number of threads grows; otherwise 0 */
+    _Atomic int active, threads; /* likewise: tasks that have a runner, and threads */
     uint32_t most;               /* messages in a turn */
     int64_t quantum;             /* ns of a turn; 0: until other strands wait */
     char name[32];
     struct {
         _Alignas(CACHE_LINE) struct runner *first;
         uint32_t count;
-    } idle[PLACE_THREADS]; /* one list for each thread, used by no other */
+    } idle[RUNNERS_THREADS]; /* one list for each thread, used by no other */
     _Alignas(CACHE_LINE) atomic_flag lock;
-    _Atomic bool has_begun;    /* a runner of it has a stack */
-    _Atomic bool from_outside; /* threads without a list have asked for runners: `rest` should have some */
-    struct runner *rest;       /* idle ones that no thread keeps */
-    uint32_t rest_count;
+    _Atomic bool has_begun;     /* a runner of it has a stack */
+    _Atomic bool from_outside;  /* threads without a list have asked for runners: `shared_idle` should have some */
+    struct runner *shared_idle; /* idle ones that no thread keeps */
+    uint32_t shared_idle_count;
     _Atomic uint32_t unbegun;     /* runners that were made, and have not begun */
     struct task *starved, **last; /* tasks without a runner, FIFO */
 };
 
-/* Timers of a system: src/actor/clock.c. */
-struct clock {
+/* Timers of a system: src/actor/actor_timers.c. */
+struct actor_timers {
     atomic_flag lock;
     struct heap heap;
     _Atomic bool begun;   /* it has a strand */
     strand_event changed; /* the first timer is another one now */
 };
 
-/* The actors of a system that have names: src/actor/more.c. */
+/* The actors of a system that have names: src/actor/optional.c. */
 struct names {
     atomic_flag lock;
-    struct more **buckets;
+    struct optional **buckets;
     size_t room, count;
 };
 
@@ -303,14 +303,14 @@ struct system {
     struct kind *_Atomic kinds; /* the first KINDS_NEAR: read without the lock */
     uint32_t kinds_near;        /* how many these are: under the lock */
     struct tree more_kinds;     /* the others, by their parts: under the lock */
-    struct link runners, ended; /* under the lock */
+    struct link living, ended;  /* under the lock */
     struct link failed;         /* under the lock: runners ended by the system's failure, which the owner consumes */
     _Atomic bool closing;       /* the owner waits for the runners' ends: set under the lock */
     strand_event over;
     _Atomic bool has_ended;
     struct cb *_Atomic joiner; /* the owner, in strand_actors_join */
     struct names names;
-    struct clock clock;
+    struct actor_timers timers;
     _Atomic uint64_t letters; /* dead letters that no subscriber received */
     char first_letter[160];   /* written by the thread that counts the first one */
     int64_t logged_since;     /* failures were logged since then, and so many: under events_lock */
@@ -318,13 +318,13 @@ struct system {
     uint64_t unlogged; /* failures beyond the limit: under events_lock */
     atomic_flag events_lock;
     struct tree subscribers;                    /* by the actor's number: under events_lock */
-    size_t subscribers_count, subscribers_most; /* like more.max_restarts: under events_lock */
+    size_t subscribers_count, subscribers_most; /* like optional.max_restarts: under events_lock */
     uint32_t subscribers_of[EVENTS];            /* per kind of event: under events_lock */
     _Atomic uint32_t subscribed;                /* the events with subscribers: STRAND_ACTOR_* */
     char name[32];
     int thread; /* the index of the thread that it was opened on */
-    struct place *_Atomic places;
-    struct place place;
+    struct runners *_Atomic runners;
+    struct runners default_runners;
 };
 
 /* ---- references -------------------------------------------------------------------------------------------- */
@@ -444,16 +444,16 @@ static inline void cell_unlock(struct cell *cell, uint64_t word)
     atomic_store_explicit(&cell->word, word, memory_order_release); /* [A7] */
 }
 
-static inline struct more *cell_more(const struct cell *cell)
+static inline struct optional *cell_optional(const struct cell *cell)
 {
     uintptr_t form = plain_load(&cell->form, memory_order_acquire); /* [PB1] */
-    return form & FORM_MORE ? (struct more *)(form - FORM_MORE) : NULL;
+    return form & FORM_OPTIONAL ? (struct optional *)(form - FORM_OPTIONAL) : NULL;
 }
 
 static inline struct kind *cell_kind(const struct cell *cell)
 {
     uintptr_t form = plain_load(&cell->form, memory_order_acquire); /* [PB1] */
-    return LIKELY(!(form & FORM_MORE)) ? (struct kind *)form : ((struct more *)(form - FORM_MORE))->kind;
+    return LIKELY(!(form & FORM_OPTIONAL)) ? (struct kind *)form : ((struct optional *)(form - FORM_OPTIONAL))->kind;
 }
 
 static inline void *cell_state(struct cell *cell)

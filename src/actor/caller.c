@@ -1,7 +1,7 @@
 /*
  * The caller as an actor: of functions that only an actor may call in its turn. They are declared in actor.h.
  */
-#include "more.h"
+#include "optional.h"
 
 #include "../strand/misuse.h"
 

@@ -3,7 +3,7 @@
  */
 #include "cell.h"
 
-#include "place.h"
+#include "runners.h"
 
 #include "../strand/cancel.h"
 #include "../strand/misuse.h"
@@ -28,49 +28,50 @@ static void lay_out(struct kind *kind, const strand_actor_class *class, size_t a
         kind->size_class = 0;
 }
 
-static inline bool is_kind(const struct kind *kind, const struct place *place, const strand_actor_class *class,
+static inline bool is_kind(const struct kind *kind, const struct runners *runners, const strand_actor_class *class,
                            size_t args)
 {
-    return kind->class == class && kind->args == args && kind->place == place;
+    return kind->class == class && kind->args == args && kind->runners == runners;
 }
 
-static struct kind *find_near(struct kind *kind, const struct place *place, const strand_actor_class *class,
+static struct kind *find_near(struct kind *kind, const struct runners *runners, const strand_actor_class *class,
                               size_t args)
 {
-    while (kind && !is_kind(kind, place, class, args))
+    while (kind && !is_kind(kind, runners, class, args))
         kind = kind->next;
     return kind;
 }
 
-static uint64_t key_of(const struct place *place, const strand_actor_class *class, size_t args)
+static uint64_t key_of(const struct runners *runners, const strand_actor_class *class, size_t args)
 {
-    uint64_t key = ((uintptr_t) class * UINT64_C(0x9e3779b97f4a7c15)) ^ (uintptr_t)place;
+    uint64_t key = ((uintptr_t) class * UINT64_C(0x9e3779b97f4a7c15)) ^ (uintptr_t)runners;
     return key * UINT64_C(0xff51afd7ed558ccd) + args;
 }
 
-static struct kind *find_far(const struct tree *kinds, const struct place *place, const strand_actor_class *class,
+static struct kind *find_far(const struct tree *kinds, const struct runners *runners, const strand_actor_class *class,
                              size_t args)
 {
-    uint64_t key = key_of(place, class, args);
+    uint64_t key = key_of(runners, class, args);
     struct index_node *at = index_find(kinds, key);
-    while (at && at->key == key && !is_kind(CONTAINER(at, struct kind, by_parts), place, class, args))
+    while (at && at->key == key && !is_kind(CONTAINER(at, struct kind, by_parts), runners, class, args))
         at = index_next(at);
     return at && at->key == key ? CONTAINER(at, struct kind, by_parts) : NULL;
 }
 
-static struct kind *kind_new(struct thread *thread, struct place *place, const strand_actor_class *class, size_t args)
+static struct kind *kind_new(struct thread *thread, struct runners *runners, const strand_actor_class *class,
+                             size_t args)
 {
     struct kind *kind = platform_calloc(thread, 1, sizeof *kind);
     if (!kind)
         return NULL;
-    kind->system = place->system;
+    kind->system = runners->system;
     kind->class = class;
-    kind->place = place;
+    kind->runners = runners;
     kind->most = class->max_mailbox ? class->max_mailbox : UINT32_MAX;
     kind->receive = class->receive;
     snprintf(kind->label, sizeof kind->label, "%s", class->name ? class->name : "actor");
     kind->slow =
-        class->priority || class->log_receives || place->quantum || class->mailbox_full == STRAND_MAILBOX_FULL_OLDEST;
+        class->priority || class->log_receives || runners->quantum || class->mailbox_full == STRAND_MAILBOX_FULL_OLDEST;
     lay_out(kind, class, args);
     arch_san_release(kind);
     return kind;
@@ -81,7 +82,7 @@ static void enter(struct system *system, struct kind *kind)
 {
     struct kind *first = atomic_load_explicit(&system->kinds, memory_order_relaxed);
     if (system->kinds_near == KINDS_NEAR) {
-        index_add(&system->more_kinds, &kind->by_parts, key_of(kind->place, kind->class, kind->args));
+        index_add(&system->more_kinds, &kind->by_parts, key_of(kind->runners, kind->class, kind->args));
         return;
     }
     system->kinds_near++;
@@ -89,21 +90,21 @@ static void enter(struct system *system, struct kind *kind)
     atomic_store_explicit(&system->kinds, kind, memory_order_release); /* [PB1] */
 }
 
-struct kind *kind_of(struct thread *thread, struct place *place, const strand_actor_class *class, size_t args)
+struct kind *kind_of(struct thread *thread, struct runners *runners, const strand_actor_class *class, size_t args)
 {
-    struct system *system = place->system;
+    struct system *system = runners->system;
     struct kind *kind =
-        find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), place, class, args); /* [PB1] */
+        find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), runners, class, args); /* [PB1] */
     if (LIKELY(kind != NULL))
         return kind;
     if ((unsigned)class->mailbox_full > STRAND_MAILBOX_FULL_OLDEST)
         MISUSE("strand_actor_spawn", "", "of the class '%s', mailbox_full is %d", class->name ? class->name : "actor",
                (int)class->mailbox_full);
     spin_lock(&system->lock, thread);
-    kind = find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), place, class, args); /* [PB1] */
+    kind = find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), runners, class, args); /* [PB1] */
     if (!kind)
-        kind = find_far(&system->more_kinds, place, class, args);
-    if (!kind && (kind = kind_new(thread, place, class, args)))
+        kind = find_far(&system->more_kinds, runners, class, args);
+    if (!kind && (kind = kind_new(thread, runners, class, args)))
         enter(system, kind);
     spin_unlock(&system->lock);
     return kind;
@@ -154,11 +155,11 @@ struct task *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word)
 struct runner *task_schedule_(struct thread *thread, struct task *task)
 {
     task->flags |= TASK_SCHEDULED; /* [A3] */
-    struct place *place = cell_kind(task->cell)->place;
-    struct runner *r = place_get(thread, place);
+    struct runners *runners = cell_kind(task->cell)->runners;
+    struct runner *r = runners_get(thread, runners);
     if (UNLIKELY(!r))
-        return place_starve(thread, place, task);
-    place_assign(r, task);
+        return runners_starve(thread, runners, task);
+    runners_assign(r, task);
     return r;
 }
 
@@ -209,7 +210,7 @@ int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, 
     }
     cell_unlock(cell, word);
     if (r)
-        place_go(thread, r, fresh);
+        runners_go(thread, r, fresh);
     if (woken)
         thread_ready(thread, woken);
     return task ? 0 : -ENOMEM;

@@ -7,12 +7,12 @@
 #include "actor.h"
 
 /* Make an actor with that parent ({0}: none) and that name, or NULL: dormant and fresh, or awake, if it has calls or a
- * first message. Returns 0, -ENOMEM, an error of more_name, or -ESHUTDOWN: the parent stops, or has ended. On errors
- * the caller keeps the message. */
+ * first message. Returns 0, -ENOMEM, an error of optional_name, or -ESHUTDOWN: the parent stops, or has ended. On
+ * errors the caller keeps the message. */
 int cell_make(struct thread *thread, struct kind *kind, strand_actor parent, const char *name, const void *args,
               uint32_t calls, struct envelope *first, strand_actor *out);
-/* The kind of a class in a place, with so many bytes of arguments. NULL: no memory. */
-struct kind *kind_of(struct thread *thread, struct place *place, const strand_actor_class *class, size_t args);
+/* The kind of a class with these runners, with so many bytes of arguments. NULL: no memory. */
+struct kind *kind_of(struct thread *thread, struct runners *runners, const strand_actor_class *class, size_t args);
 /* Free a dormant actor to which no reference exists. */
 void cell_unmake(struct thread *thread, strand_actor actor);
 /* Initialise the state. */
@@ -21,7 +21,7 @@ const void *cell_args(struct cell *cell);
 
 /* Under the lock of a dormant cell: give it a task. NULL: no memory. */
 struct task *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word);
-/* Under the lock: schedule the task. Returns the runner for which the caller calls place_go after it has released the
+/* Under the lock: schedule the task. Returns the runner for which the caller calls runners_go after it has released the
  * lock; NULL: the task has one. */
 struct runner *task_schedule_(struct thread *thread, struct task *task);
 static inline struct runner *task_schedule(struct thread *thread, struct task *task)

@@ -3,11 +3,11 @@
  */
 #include "cell.h"
 
-#include "clock.h"
+#include "actor_timers.h"
 #include "life.h"
 #include "mailbox.h"
-#include "more.h"
-#include "place.h"
+#include "optional.h"
+#include "runners.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -43,13 +43,13 @@ static bool give_state(struct thread *thread, struct cell *cell)
 
 static void free_more(struct cell *cell)
 {
-    struct more *more = cell_more(cell);
-    if (LIKELY(!more))
+    struct optional *optional = cell_optional(cell);
+    if (LIKELY(!optional))
         return;
-    behaviours_drop(more);
-    restarts_drop(more);
-    free(more->levels);
-    free(more);
+    behaviours_drop(optional);
+    restarts_drop(optional);
+    free(optional->levels);
+    free(optional);
 }
 
 /* Free a cell that no reference leads to any more, except its name. */
@@ -133,9 +133,9 @@ int cell_make(struct thread *thread, struct kind *kind, strand_actor above, cons
     bool alone = !above.bits[1];
     atomic_store_explicit(&cell->word, alone ? locked : word_freed(serial << WORD_SERIAL),
                           memory_order_release); /* [PB1] [A4] */
-    int error = name ? more_name(thread, cell, name) : 0;
+    int error = name ? optional_name(thread, cell, name) : 0;
     if (!error && !alone && !adopt(thread, above, cell, locked)) {
-        more_unname(thread, cell);
+        optional_unname(thread, cell);
         error = -ESHUTDOWN;
     }
     if (UNLIKELY(error)) {
@@ -150,7 +150,7 @@ int cell_make(struct thread *thread, struct kind *kind, strand_actor above, cons
     struct runner *r = task ? task_schedule(thread, task) : NULL;
     cell_unlock(cell, word);
     if (r)
-        place_go(thread, r, true);
+        runners_go(thread, r, true);
     return 0;
 }
 
@@ -182,14 +182,14 @@ static void leave_parent(struct thread *thread, struct cell *cell)
     }
     cell_unlock(parent, word);
     if (r)
-        place_go(thread, r, false);
+        runners_go(thread, r, false);
 }
 
 void cell_unmake(struct thread *thread, strand_actor actor)
 {
     struct cell *cell = ref_cell(actor);
     uint64_t word = cell_lock_living(thread, cell);
-    more_unname(thread, cell);
+    optional_unname(thread, cell);
     cell_unlock(cell, word_freed(word & ~(uint64_t)CELL_BITS));
     leave_parent(thread, cell);
     unmake(thread, cell);
@@ -199,22 +199,22 @@ void cell_end(struct thread *thread, struct runner *r)
 {
     struct cell *cell = r->cell;
     struct task *task = r->task;
-    if (cell_more(cell)) {
-        more_unname(thread, cell);
-        clock_forget(thread, cell_more(cell));
+    if (cell_optional(cell)) {
+        optional_unname(thread, cell);
+        actor_timers_forget(thread, cell_optional(cell));
     }
     (void)cell_lock_living(thread, cell);
     ASSERT(!task->first && !task->batch && list_empty(&task->waiters));
-    struct more *more = cell_more(cell); /* from here on no other thread accesses it */
+    struct optional *optional = cell_optional(cell); /* from here on no other thread accesses it */
     strand_exception *why = task->why;
     struct failure *failed = task->failed, *escalated = task->escalated;
     cell_unlock(cell, word_freed(ref_serial(r->self) << WORD_SERIAL));
     task_retire(thread, task);
     r->task = NULL;
-    if (more) {
-        watch_forget(thread, &more->watching);
-        watch_tell_askers(thread, &more->askers);
-        thread = watch_tell(thread, &more->watchers);
+    if (optional) {
+        watch_forget(thread, &optional->watching);
+        watch_tell_askers(thread, &optional->askers);
+        thread = watch_tell(thread, &optional->watchers);
     }
     strand_exception_release(why);
     failures_drop(failed);

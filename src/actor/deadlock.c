@@ -14,7 +14,7 @@
 #include "deadlock.h"
 
 #include "mailbox.h"
-#include "more.h"
+#include "optional.h"
 #include "promise.h"
 
 #include <errno.h>
@@ -49,22 +49,22 @@ static strand_actor among_watches(const struct link *list, uint64_t asks)
 }
 
 /* The promise with that number, if it waits for this actor; otherwise {0}. */
-static strand_actor find(const struct task *task, const struct more *more, uint64_t asks)
+static strand_actor find(const struct task *task, const struct optional *optional, uint64_t asks)
 {
     strand_actor found = among(task->first, asks);
     if (!found.bits[1])
         found = among(task->batch, asks);
     if (!found.bits[1])
         found = among_senders(task, asks);
-    if (!more)
+    if (!optional)
         return found;
     if (!found.bits[1])
-        found = among(more->stash, asks);
+        found = among(optional->stash, asks);
     if (!found.bits[1])
-        found = among_watches(&more->askers, asks);
+        found = among_watches(&optional->askers, asks);
     if (!found.bits[1])
-        found = among_watches(&more->watchers, asks);
-    const struct levels *levels = more->levels;
+        found = among_watches(&optional->watchers, asks);
+    const struct levels *levels = optional->levels;
     if (levels && !found.bits[1])
         found = among(levels->rest, asks);
     for (int i = 0; levels && i < LEVELS && !found.bits[1]; i++)
@@ -87,7 +87,7 @@ void deadlock_break(struct thread *thread, struct runner *r, struct waiting pare
         if (parent.queues)
             mailbox_refuse_parent(thread, r->task, &senders);
         if (parent.asks)
-            asker = find(r->task, cell_more(r->cell), parent.asks);
+            asker = find(r->task, cell_optional(r->cell), parent.asks);
     }
     cell_unlock(r->cell, word);
     batch_deliver(thread, &senders);

@@ -4,7 +4,7 @@
  */
 #include "dispatch.h"
 
-#include "place.h"
+#include "runners.h"
 
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
@@ -60,13 +60,13 @@ static bool is_named(strand_pool pool)
     return pool.bits[0] || pool.bits[1];
 }
 
-/* Find the pool's record and keep it for the place: another strand may close the pool before a
- * strand of the place lives there. */
+/* Find the pool's record and keep it for the runners: another strand may close the pool before
+ * a runner lives there. */
 static int find_pool(struct thread *thread, struct opening *opening, struct pool **out)
 {
     const strand_dispatcher *what = opening->what;
     bool named = is_named(what->pool);
-    *out = opening->system->place.pool;
+    *out = opening->system->default_runners.pool;
     if (!named && opening->executor != EXECUTOR_OWN && opening->executor != EXECUTOR_GROWS) {
         pool_record_ref(*out);
         return 0;
@@ -85,7 +85,7 @@ static int find_pool(struct thread *thread, struct opening *opening, struct pool
     return 0;
 }
 
-static int make(struct thread *thread, struct system *system, const strand_dispatcher *what, struct place **out)
+static int make(struct thread *thread, struct system *system, const strand_dispatcher *what, struct runners **out)
 {
     struct opening opening = {.system = system, .what = what, .executor = executor_of(what->executor)};
     struct pool *pool;
@@ -93,42 +93,42 @@ static int make(struct thread *thread, struct system *system, const strand_dispa
         return -ENOENT;
     if (is_named(what->pool))
         opening.executor = EXECUTOR_SHARED;
-    struct place *place = aligned_alloc(CACHE_LINE, (sizeof *place + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
-    if (!place)
+    struct runners *runners = aligned_alloc(CACHE_LINE, (sizeof *runners + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1));
+    if (!runners)
         return -ENOMEM;
     int error = find_pool(thread, &opening, &pool);
     thread = thread_self();
     int pin = opening.executor == EXECUTOR_CALLERS && !what->pin ? system->thread : what->pin - 1;
     int most = opening.executor != EXECUTOR_GROWS ? 0 : what->threads ? what->threads : TASKS_MOST;
-    if (!error && (error = place_open(thread, system, place, pool, pin, most)))
+    if (!error && (error = runners_open(thread, system, runners, pool, pin, most)))
         pool_record_unref(thread_self(), pool);
     if (error) {
-        free(place);
+        free(runners);
         return error;
     }
-    strncpy(place->name, what->name ? what->name : what->executor, sizeof place->name - 1);
-    place->most = what->max_batch ? what->max_batch : TURN_MOST;
-    place->quantum = what->quantum_ns;
-    *out = place;
+    strncpy(runners->name, what->name ? what->name : what->executor, sizeof runners->name - 1);
+    runners->most = what->max_batch ? what->max_batch : TURN_MOST;
+    runners->quantum = what->quantum_ns;
+    *out = runners;
     return 0;
 }
 
-static void link_place(struct thread *thread, struct system *system, struct place *place)
+static void link_runners(struct thread *thread, struct system *system, struct runners *runners)
 {
     spin_lock(&system->lock, thread);
-    place->next = atomic_load_explicit(&system->places, memory_order_relaxed);
-    arch_san_release(&system->places);
-    atomic_store_explicit(&system->places, place, memory_order_release); /* [PB1] */
+    runners->next = atomic_load_explicit(&system->runners, memory_order_relaxed);
+    arch_san_release(&system->runners);
+    atomic_store_explicit(&system->runners, runners, memory_order_release); /* [PB1] */
     spin_unlock(&system->lock);
 }
 
-static struct place *find(struct system *system, const char *name)
+static struct runners *find(struct system *system, const char *name)
 {
-    struct place *place = atomic_load_explicit(&system->places, memory_order_acquire); /* [PB1] */
-    arch_san_acquire(&system->places);
-    while (place && strcmp(place->name, name) != 0)
-        place = place->next;
-    return place;
+    struct runners *runners = atomic_load_explicit(&system->runners, memory_order_acquire); /* [PB1] */
+    arch_san_acquire(&system->runners);
+    while (runners && strcmp(runners->name, name) != 0)
+        runners = runners->next;
+    return runners;
 }
 
 int dispatch_open(struct thread *thread, struct system *system, const strand_dispatcher *dispatchers, size_t count)
@@ -137,29 +137,29 @@ int dispatch_open(struct thread *thread, struct system *system, const strand_dis
         must_be_there(dispatchers, "table of dispatchers", "STRAND_ACTORS");
     for (size_t i = 0; i < count; i++) {
         const strand_dispatcher *what = &dispatchers[i];
-        struct place *place;
+        struct runners *runners;
         must_have_size(what->size, sizeof *what, "strand_dispatcher", "STRAND_ACTORS");
-        if (!what->name || !*what->name || strlen(what->name) >= sizeof place->name)
+        if (!what->name || !*what->name || strlen(what->name) >= sizeof runners->name)
             MISUSE("STRAND_ACTORS", "", "a dispatcher has no name, or one that is too long");
         if (what->quantum_ns < 0 || what->threads < 0)
             MISUSE("STRAND_ACTORS", "", "the dispatcher '%s' has a negative quantum or number of threads", what->name);
-        int error = make(thread, system, what, &place);
+        int error = make(thread, system, what, &runners);
         if (error)
             return error;
         thread = thread_self();
-        link_place(thread, system, place);
+        link_runners(thread, system, runners);
     }
     return 0;
 }
 
-int dispatch_find(struct thread *thread, struct system *system, const char *name, struct place **out)
+int dispatch_find(struct thread *thread, struct system *system, const char *name, struct runners **out)
 {
-    *out = &system->place;
+    *out = &system->default_runners;
     if (!name)
         return 0;
     if ((*out = find(system, name)))
         return 0;
-    *out = &system->place;
+    *out = &system->default_runners;
     enum executor executor = executor_of(name);
     if (executor == EXECUTOR_SHARED)
         return 0;
@@ -169,16 +169,16 @@ int dispatch_find(struct thread *thread, struct system *system, const char *name
     strand_dispatcher what = {.size = sizeof what, .name = name, .executor = name};
     int error = make(thread, system, &what, out);
     if (!error)
-        link_place(thread_self(), system, *out);
+        link_runners(thread_self(), system, *out);
     return error;
 }
 
 void dispatch_free(struct system *system)
 {
-    struct place *place = atomic_load_explicit(&system->places, memory_order_acquire); /* [PB1] */
-    for (struct place *next; place; place = next) {
-        next = place->next;
-        pool_record_unref(thread_self(), place->pool);
-        free(place);
+    struct runners *runners = atomic_load_explicit(&system->runners, memory_order_acquire); /* [PB1] */
+    for (struct runners *next; runners; runners = next) {
+        next = runners->next;
+        pool_record_unref(thread_self(), runners->pool);
+        free(runners);
     }
 }

@@ -1,5 +1,5 @@
 /*
- * Dispatchers: named places where the actors of a system run.
+ * Dispatchers: they have names, and runners for actors.
  */
 #ifndef ACTOR_DISPATCH_H
 #define ACTOR_DISPATCH_H
@@ -10,7 +10,7 @@
 int dispatch_open(struct thread *thread, struct system *system, const strand_dispatcher *dispatchers, size_t count);
 /* Find or open the dispatcher or executor of that name. Returns 0; -ENOENT: there is none; or an error of opening
  * one. */
-int dispatch_find(struct thread *thread, struct system *system, const char *name, struct place **out);
+int dispatch_find(struct thread *thread, struct system *system, const char *name, struct runners **out);
 void dispatch_free(struct system *system);
 
 #endif

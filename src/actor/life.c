@@ -3,15 +3,15 @@
  */
 #include "life.h"
 
+#include "actor_timers.h"
 #include "cell.h"
-#include "clock.h"
 #include "deadlock.h"
-#include "events.h"
+#include "event_stream.h"
 #include "mailbox.h"
 #include "message.h"
-#include "more.h"
-#include "place.h"
+#include "optional.h"
 #include "promise.h"
+#include "runners.h"
 
 #include "../strand/cxx.h"
 #include "../strand/exception.h"
@@ -52,7 +52,7 @@ strand_exception *life_own(struct own_call *call)
     strand_exception *e;
     while ((e = cxx_try(call_own, call)) && !call->begun) {
         strand_exception_release(e);
-        (void)place_await_memory();
+        (void)runners_await_memory();
     }
     call->r->scope = outer;
     return e;
@@ -96,7 +96,7 @@ static bool report(struct thread *thread, struct runner *r, strand_exception *e)
     }
     cell_unlock(parent, word);
     if (other)
-        place_go(thread, other, false);
+        runners_go(thread, other, false);
     if (!task) {
         strand_exception_release(failure->why);
         free(failure);
@@ -133,7 +133,7 @@ void life_fail(struct runner *r, strand_exception *e)
         strand_exception_release(e);
         if (r->in_hand) {
             r->in_hand->next = NULL;
-            envelopes_die(thread, r->place->system, r->self, r->in_hand);
+            envelopes_die(thread, r->runners->system, r->self, r->in_hand);
         }
         return;
     }
@@ -142,12 +142,12 @@ void life_fail(struct runner *r, strand_exception *e)
     if (r->in_hand)
         envelope_free(thread, r->in_hand);
     if (!task || is_ending(task)) {
-        events_failure(thread, r, "failed while it stopped", e);
+        event_stream_failure(thread, r, "failed while it stopped", e);
         strand_exception_release(e);
         return;
     }
     set_flags(thread, r, TASK_SUSPENDED, 0);
-    events_failure(thread, r, "has failed", e);
+    event_stream_failure(thread, r, "has failed", e);
     rest_for(task, e);
     if (!r->cell->parent) {
         r->fatal = strand_exception_keep(e);
@@ -155,7 +155,7 @@ void life_fail(struct runner *r, strand_exception *e)
         (void)cell_call(thread, r->self, CALL_STOP); /* by another runner */
         life_retire(r);
     } else if (!report(thread, r, e)) {
-        events_log(r, "is stopped, because there is no memory to tell its supervisor that it failed", e);
+        event_stream_log(r, "is stopped, because there is no memory to tell its supervisor that it failed", e);
         (void)cell_call(thread, r->self, CALL_STOP); /* it is awake: this takes no memory */
     }
 }
@@ -168,9 +168,9 @@ void life_retire(struct runner *r)
         return;
     r->over = true;
     cb_uncount(thread, r->strand); /* another takes its place */
-    if (r->task && r->place->threads_most)
-        atomic_fetch_sub_explicit(&r->place->active, 1, memory_order_relaxed);
-    place_leave(thread, r);
+    if (r->task && r->runners->threads_most)
+        atomic_fetch_sub_explicit(&r->runners->active, 1, memory_order_relaxed);
+    runners_leave(thread, r);
     if (!r->task)
         return;
     struct task *task = r->task;
@@ -182,22 +182,23 @@ void life_retire(struct runner *r)
     cell_unlock(cell, word);
     r->task = NULL;
     if (next)
-        place_go(thread, next, false);
+        runners_go(thread, next, false);
     else
-        place_feed(r->place);
+        runners_feed(r->runners);
 }
 
 /* ---- stopping ---------------------------------------------------------------------------------------------- */
 
 static int tell(struct thread *thread, struct runner *r, strand_actor child, uint32_t calls, int64_t pause)
 {
-    bool later = pause && (calls & CALL_RESTART) && !clock_call(thread, r->place->system, pause, child, calls, NULL);
+    bool later =
+        pause && (calls & CALL_RESTART) && !actor_timers_call(thread, r->runners->system, pause, child, calls, NULL);
     return later ? 0 : cell_call(thread, child, calls);
 }
 
 void life_retry(struct thread *thread, struct runner *r, const struct failure *failure, int64_t pause)
 {
-    if (!pause || clock_call(thread, r->place->system, pause, failure->child, CALL_RESTART, failure->why))
+    if (!pause || actor_timers_call(thread, r->runners->system, pause, failure->child, CALL_RESTART, failure->why))
         (void)cell_call_failed(thread, failure->child, CALL_RESTART, failure->why); /* it is awake */
 }
 
@@ -212,7 +213,7 @@ static struct thread *tell_children(struct thread *thread, struct runner *r, uin
         if (!child.bits[1])
             return thread;
         while (tell(thread, r, child, calls, pause) == -ENOMEM)
-            thread = place_await_memory();
+            thread = runners_await_memory();
         if (++told % TOLD_AT_ONCE == 0)
             thread = thread_yield(thread); /* limits how many need the memory of a turn at the same time */
     }
@@ -249,10 +250,10 @@ static bool stop_children(struct thread *thread, struct runner *r)
 /* The event is composed before the end, and published after it. */
 static COLD void end_published(struct runner *r)
 {
-    struct system *system = r->place->system;
-    strand_published event = events_of(r, STRAND_ACTOR_END);
+    struct system *system = r->runners->system;
+    strand_published event = event_stream_of(r, STRAND_ACTOR_END);
     cell_end(thread_self(), r);
-    events_publish(thread_self(), system, &event); /* it stays as long as this runner has not fallen idle */
+    event_stream_publish(thread_self(), system, &event); /* it stays as long as this runner has not fallen idle */
 }
 
 /* The root has ended. */
@@ -267,16 +268,16 @@ static void end_system(struct system *system)
 
 static void finish_stop(struct runner *r)
 {
-    struct system *system = r->place->system;
+    struct system *system = r->runners->system;
     struct own_call call = {.r = r, .which = OWN_STOP};
     if (cell_kind(r->cell)->class->stop && !(r->task->flags & TASK_UNSTARTED)) {
         strand_exception *e = life_own(&call);
         if (e)
-            events_failure(thread_self(), r, "failed while it stopped", e);
+            event_stream_failure(thread_self(), r, "failed while it stopped", e);
         strand_exception_release(e);
     }
     bool last = !r->cell->parent;
-    if (UNLIKELY(events_wanted(system, STRAND_ACTOR_END)))
+    if (UNLIKELY(event_stream_wanted(system, STRAND_ACTOR_END)))
         end_published(r);
     else
         cell_end(thread_self(), r);
@@ -321,12 +322,12 @@ static void start(struct runner *r)
 
 static void reset_more(struct runner *r)
 {
-    struct more *more = cell_more(r->cell);
-    if (!more)
+    struct optional *optional = cell_optional(r->cell);
+    if (!optional)
         return;
-    behaviours_drop(more);
+    behaviours_drop(optional);
     r->receive = behaviour_of(r->cell);
-    clock_forget(thread_self(), more);
+    actor_timers_forget(thread_self(), optional);
     (void)stash_return(r);
 }
 
@@ -336,7 +337,7 @@ static void finish_restart(struct runner *r)
     if (cell_kind(r->cell)->class->stop && !(r->task->flags & TASK_UNSTARTED)) {
         strand_exception *e = life_own(&call);
         if (e)
-            events_failure(thread_self(), r, "failed while it was restarted", e);
+            event_stream_failure(thread_self(), r, "failed while it was restarted", e);
         strand_exception_release(e);
     }
     watch_answer_none(thread_self(), r->cell); /* with the state, questions kept for a later answer are gone */
@@ -346,9 +347,9 @@ static void finish_restart(struct runner *r)
     failures_drop(r->task->escalated);
     r->task->escalated = NULL;
     set_flags(thread_self(), r, 0, TASK_RESTARTING | TASK_WAITS);
-    if (events_wanted(r->place->system, STRAND_ACTOR_RESTART)) {
-        strand_published event = events_of(r, STRAND_ACTOR_RESTART);
-        events_publish(thread_self(), r->place->system, &event);
+    if (event_stream_wanted(r->runners->system, STRAND_ACTOR_RESTART)) {
+        strand_published event = event_stream_of(r, STRAND_ACTOR_RESTART);
+        event_stream_publish(thread_self(), r->runners->system, &event);
     }
     start(r);
 }

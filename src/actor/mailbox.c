@@ -5,7 +5,7 @@
 
 #include "deadlock.h"
 #include "message.h"
-#include "more.h"
+#include "optional.h"
 #include "promise.h"
 
 #include "../strand/hook.h"
@@ -174,13 +174,13 @@ int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct e
 
 bool levels_open(struct thread *thread, struct cell *cell)
 {
-    struct more *more = more_under_lock(thread, cell);
-    struct levels *levels = more ? platform_calloc(thread, 1, sizeof *levels) : NULL;
+    struct optional *optional = optional_under_lock(thread, cell);
+    struct levels *levels = optional ? platform_calloc(thread, 1, sizeof *levels) : NULL;
     if (!levels)
         return false;
     for (int i = 0; i < LEVELS; i++)
         levels->at[i].last = &levels->at[i].first;
-    more->levels = levels;
+    optional->levels = levels;
     return true;
 }
 
@@ -251,7 +251,7 @@ static void fill(struct thread *thread, struct runner *r, struct levels *levels)
 struct envelope *levels_next(struct thread *thread, struct runner *r)
 {
     struct task *task = r->task;
-    struct levels *levels = cell_more(r->cell)->levels;
+    struct levels *levels = cell_optional(r->cell)->levels;
     struct envelope *e = NULL;
     if (task->batch)
         return task->batch;
@@ -288,16 +288,16 @@ static struct envelope *empty(struct levels *levels)
 
 size_t stash_return(struct runner *r)
 {
-    struct more *more = cell_more(r->cell);
+    struct optional *optional = cell_optional(r->cell);
     size_t count = 0;
-    if (!more || !more->stash)
+    if (!optional || !optional->stash)
         return 0;
-    for (struct envelope *e = more->stash; e; e = e->next)
+    for (struct envelope *e = optional->stash; e; e = e->next)
         count++;
-    *more->stash_last = r->task->batch;
-    r->task->batch = more->stash;
-    more->stash = NULL;
-    more->stash_last = &more->stash;
+    *optional->stash_last = r->task->batch;
+    r->task->batch = optional->stash;
+    optional->stash = NULL;
+    optional->stash_last = &optional->stash;
     return count;
 }
 
@@ -306,8 +306,8 @@ size_t stash_return(struct runner *r)
 bool mailbox_close(struct thread *thread, struct runner *r)
 {
     struct task *task = r->task;
-    struct system *system = r->place->system;
-    struct levels *levels = cell_more(r->cell) ? cell_more(r->cell)->levels : NULL;
+    struct system *system = r->runners->system;
+    struct levels *levels = cell_optional(r->cell) ? cell_optional(r->cell)->levels : NULL;
     struct batch senders;
     batch_init(&senders);
     uint64_t word = cell_lock_living(thread, r->cell);
@@ -343,8 +343,8 @@ static void answer_none(struct thread *thread, const struct envelope *e)
 void mailbox_let_in(struct thread *thread, struct runner *r)
 {
     struct task *task = r->task;
-    struct more *more = cell_more(r->cell);
-    struct levels *levels = more ? more->levels : NULL;
+    struct optional *optional = cell_optional(r->cell);
+    struct levels *levels = optional ? optional->levels : NULL;
     struct batch senders;
     batch_init(&senders);
     uint64_t word = cell_lock_living(thread, r->cell);
@@ -366,7 +366,7 @@ void mailbox_let_in(struct thread *thread, struct runner *r)
     answer_none(thread, task->batch);
     answer_none(thread, levels ? levels->rest : NULL);
     watch_answer_none(thread, r->cell);
-    answer_none(thread, more ? more->stash : NULL);
+    answer_none(thread, optional ? optional->stash : NULL);
     for (int i = 0; levels && i < LEVELS; i++)
         answer_none(thread, levels->at[i].first);
 }

@@ -5,11 +5,11 @@
 
 #include "cell.h"
 #include "deadlock.h"
-#include "events.h"
+#include "event_stream.h"
+#include "foreign.h"
 #include "mailbox.h"
-#include "outside.h"
-#include "place.h"
 #include "promise.h"
+#include "runners.h"
 
 #include "../strand/escape.h"
 #include "../strand/hook.h"
@@ -82,9 +82,9 @@ void envelopes_die(struct thread *thread, struct system *system, strand_actor to
         struct envelope *next = first->next;
         first->message.size &= ~ENVELOPE_EXTRA;
         if (system)
-            events_letter(thread, system, STRAND_ACTOR_DEAD_LETTER, to, &first->message);
+            event_stream_letter(thread, system, STRAND_ACTOR_DEAD_LETTER, to, &first->message);
         else
-            events_letter_to(thread, to, &first->message);
+            event_stream_letter_to(thread, to, &first->message);
         if (is_promise(first->message.sender))
             promise_settle(thread, first->message.sender, -EPIPE);
         envelope_free(thread, first);
@@ -145,7 +145,7 @@ static inline __attribute__((always_inline)) int deliver(struct thread *thread, 
     strand_actor parent = UNLIKELY(asker.bits[1]) ? cell_ref(cell->parent) : asker;
     cell_unlock(cell, word);
     if (r)
-        place_go(thread, r, fresh);
+        runners_go(thread, r, fresh);
     if (UNLIKELY(asker.bits[1]))
         deadlock_refuse(thread, parent, asker);
     return 0;
@@ -165,7 +165,7 @@ static COLD void undelivered(struct thread *thread, strand_actor to, struct enve
     }
     struct runner *r = thread->current && !cell_is_there(thread, to) ? runner_self(thread) : NULL;
     e->next = NULL;
-    envelopes_die(thread, r ? r->place->system : NULL, to, e);
+    envelopes_die(thread, r ? r->runners->system : NULL, to, e);
 }
 
 struct envelope *message_new(struct thread *thread, const strand_message_type *type, const void *body, size_t size)
@@ -187,7 +187,7 @@ struct thread *message_insist(struct thread *thread, strand_actor to, struct env
 {
     int error;
     while ((error = deliver_called(thread, to, e, true)) == -ENOMEM)
-        thread = place_await_memory();
+        thread = runners_await_memory();
     if (error) {
         e->next = NULL;
         envelopes_die(thread, NULL, to, e);
@@ -247,7 +247,7 @@ int strand_tell(strand_actor to, const strand_message_type *type, const void *bo
     struct thread *thread = thread_self();
     message_must_be_whole(type, body, size, "strand_tell");
     if (UNLIKELY(!thread || !thread->current) || UNLIKELY(is_elsewhere(thread, to)))
-        return outside_send(to, outside_self(thread), type, body, NULL, size);
+        return foreign_send(to, outside_self(thread), type, body, NULL, size);
     return send(thread, to, self_of(thread), type, body, size);
 }
 
@@ -256,7 +256,7 @@ int strand_tell_as(strand_actor to, strand_actor sender, const strand_message_ty
     struct thread *thread = thread_self();
     message_must_be_whole(type, body, size, "strand_tell_as");
     if (UNLIKELY(!thread || !thread->current) || UNLIKELY(is_elsewhere(thread, to)))
-        return outside_send(to, sender, type, body, NULL, size);
+        return foreign_send(to, sender, type, body, NULL, size);
     return send(thread, to, sender, type, body, size);
 }
 
@@ -272,7 +272,7 @@ int strand_actor_give(strand_actor to, const strand_message_type *type, void *bo
     struct thread *thread = thread_self();
     message_must_be_whole(type, body, 1, "strand_actor_give");
     if (UNLIKELY(!thread || !thread->current) || UNLIKELY(is_elsewhere(thread, to)))
-        return outside_send(to, outside_self(thread), type, NULL, body, 0);
+        return foreign_send(to, outside_self(thread), type, NULL, body, 0);
     must_not_escape(thread, body, "the message", "strand_actor_give");
     struct envelope *e = envelope_new(thread, 0);
     int error;
@@ -305,7 +305,7 @@ static COLD int pass_outside(strand_message *message, strand_actor to)
     void *given = message->body == e + 1 ? NULL : message->body;
     if (is_promise(message->sender)) /* no receiver there can answer it */
         return -EREMOTE;
-    int error = outside_send(to, message->sender, message->type, message->body, given, message->size);
+    int error = foreign_send(to, message->sender, message->type, message->body, given, message->size);
     if (!error || error == -EPIPE)
         message->body = NULL; /* what it owns was sent, or dropped */
     return error;

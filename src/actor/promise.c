@@ -5,9 +5,9 @@
 
 #include "cell.h"
 #include "deadlock.h"
+#include "foreign.h"
 #include "message.h"
-#include "more.h"
-#include "outside.h"
+#include "optional.h"
 
 #include "../sched/pool.h"
 #include "../strand/interrupt.h"
@@ -313,7 +313,7 @@ static int must_be_another(struct thread *thread, strand_actor whom, const char 
     if (UNLIKELY(r && r->task && r->self.bits[1] == whom.bits[1]))
         MISUSE(function, made_actor(r, MADE_ROOM),
                "an actor would wait for itself: let it send itself a message, which it handles after this one");
-    return UNLIKELY(outside_is(thread, whom)) ? -EREMOTE : 0;
+    return UNLIKELY(foreign_is(thread, whom)) ? -EREMOTE : 0;
 }
 
 /* Asking consumes what the question owns, whatever happens: an asker that is interrupted or gets -ENOMEM could not know

@@ -32,7 +32,7 @@
 #define ACTOR_PROMISE_H
 
 #include "actor.h"
-#include "more.h"
+#include "optional.h"
 
 enum { PROMISE_LOCK = 1 };
 

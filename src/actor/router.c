@@ -4,7 +4,7 @@
  */
 #include "cell.h"
 #include "message.h"
-#include "more.h"
+#include "optional.h"
 #include "promise.h"
 
 #include "../strand/misuse.h"
@@ -218,10 +218,10 @@ static void start(void *state, const void *args)
     struct router *router = *(struct router **)state = (struct router *)(uintptr_t)args;
     const void *theirs = router->what.size_of_args ? (const char *)args + router->args_at : NULL;
     struct thread *thread = thread_self();
-    struct more *more = more_of(thread, runner_self(thread)->cell);
-    if (!more)
+    struct optional *optional = optional_of(thread, runner_self(thread)->cell);
+    if (!optional)
         throw_no_memory(current_of(thread), "a router");
-    more->limits = &router->limits;
+    optional->limits = &router->limits;
     router->told = 0;
     router->refused = false;
     router->by_actor = (struct tree){0};

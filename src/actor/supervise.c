@@ -3,10 +3,10 @@
  * actor.h.
  */
 #include "cell.h"
-#include "events.h"
+#include "event_stream.h"
 #include "life.h"
-#include "more.h"
-#include "place.h"
+#include "optional.h"
+#include "runners.h"
 
 #include "../strand/exception.h"
 #include "../strand/misuse.h"
@@ -44,44 +44,44 @@ static struct restarts *restarts_at(struct index_node *node)
     return node ? CONTAINER(node, struct restarts, by_child) : NULL;
 }
 
-static void forget(struct more *more, struct restarts *restarts)
+static void forget(struct optional *optional, struct restarts *restarts)
 {
-    index_remove(&more->restarts, &restarts->by_child);
-    more->restarts_count--;
+    index_remove(&optional->restarts, &restarts->by_child);
+    optional->restarts_count--;
     free(restarts);
 }
 
 /* Free the records of children that have ended. Called when there are twice as many records as after the last time. */
-static void forget_ended(struct thread *thread, struct more *more)
+static void forget_ended(struct thread *thread, struct optional *optional)
 {
-    for (struct index_node *at = index_first(&more->restarts), *next; at; at = next) {
+    for (struct index_node *at = index_first(&optional->restarts), *next; at; at = next) {
         next = index_next(at);
         if (!cell_is_there(thread, restarts_at(at)->child))
-            forget(more, restarts_at(at));
+            forget(optional, restarts_at(at));
     }
-    more->max_restarts = 2 * more->restarts_count + RESTARTS_FEW;
+    optional->max_restarts = 2 * optional->restarts_count + RESTARTS_FEW;
 }
 
 /* Get the record of a child's restarts. NULL: no memory. */
-static struct restarts *restarts_of(struct thread *thread, struct more *more, strand_actor child)
+static struct restarts *restarts_of(struct thread *thread, struct optional *optional, strand_actor child)
 {
-    struct restarts *found = restarts_at(index_find(&more->restarts, child.bits[1]));
+    struct restarts *found = restarts_at(index_find(&optional->restarts, child.bits[1]));
     if (found)
         return found;
-    if (more->restarts_count >= more->max_restarts)
-        forget_ended(thread, more);
+    if (optional->restarts_count >= optional->max_restarts)
+        forget_ended(thread, optional);
     if ((found = platform_calloc(thread, 1, sizeof *found))) {
         found->child = child;
-        index_add(&more->restarts, &found->by_child, child.bits[1]);
-        more->restarts_count++;
+        index_add(&optional->restarts, &found->by_child, child.bits[1]);
+        optional->restarts_count++;
     }
     return found;
 }
 
-void restarts_drop(struct more *more)
+void restarts_drop(struct optional *optional)
 {
-    for (struct index_node *first; (first = index_first(&more->restarts));)
-        forget(more, restarts_at(first));
+    for (struct index_node *first; (first = index_first(&optional->restarts));)
+        forget(optional, restarts_at(first));
 }
 
 /* The default: a child whose start fails is not restarted endlessly without a pause. */
@@ -90,10 +90,10 @@ static const struct limits of_beginnings = {
 
 static struct limits limits_of(const struct cell *cell)
 {
-    const struct more *more = cell_more(cell);
+    const struct optional *optional = cell_optional(cell);
     const strand_actor_class *class = cell_kind(cell)->class;
-    if (more && more->limits)
-        return *more->limits;
+    if (optional && optional->limits)
+        return *optional->limits;
     return (struct limits){class->max_restarts, class->restarts_within_ns, class->backoff_ns, class->max_backoff_ns};
 }
 
@@ -118,7 +118,7 @@ static void log_limit(struct runner *r, const struct failure *failure, const str
              is_guardian(r->cell) ? "so the system fails: give actors that fail often a parent whose class sets "
                                     ".max_restarts or .decide"
                                   : "stops it: .max_restarts and .restarts_within_ns of its class set the limit");
-    events_log(r, text, failure->why);
+    event_stream_log(r, text, failure->why);
 }
 
 /* Count one more restart. Returns false if there were too many. *pause: how long it has to wait. */
@@ -129,15 +129,15 @@ static bool may_restart(struct runner *r, const struct failure *failure, int64_t
     if (!limits.max_restarts && !limits.backoff_ns && !failure->unstarted)
         return true;
     const struct limits *rest = limits.backoff_ns || !failure->unstarted ? &limits : &of_beginnings;
-    struct more *more = more_of(thread, r->cell);
-    struct restarts *restarts = more ? restarts_of(thread, more, failure->child) : NULL;
+    struct optional *optional = optional_of(thread, r->cell);
+    struct restarts *restarts = optional ? restarts_of(thread, optional, failure->child) : NULL;
     int64_t now = platform_now(thread->sub);
     if (!restarts && !limits.max_restarts && !limits.backoff_ns) {
         *pause = rest->backoff_ns;
         return true;
     }
     if (!restarts) {
-        events_log(r, "has no memory to count restarts, and stops a child that has failed", failure->why);
+        event_stream_log(r, "has no memory to count restarts, and stops a child that has failed", failure->why);
         return false;
     }
     if (!restarts->count || (limits.restarts_within_ns && now - restarts->since > limits.restarts_within_ns)) {
@@ -194,7 +194,7 @@ static bool deal_with(struct runner *r, struct failure *failure, struct for_all 
         r->task->escalated = failure;
         e = e ? e : strand_exception_keep(failure->why);
         if (r->task->why) { /* it has failed already, and awaits a decision */
-            events_failure(thread_self(), r, "has failed", e);
+            event_stream_failure(thread_self(), r, "has failed", e);
             strand_exception_release(e);
         } else {
             life_fail(r, e);

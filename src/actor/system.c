@@ -1,13 +1,13 @@
 /*
  * Systems of actors: opening, stopping, and leaving one. The protocol block is in actor.h.
  */
+#include "actor_timers.h"
 #include "cell.h"
-#include "clock.h"
 #include "dispatch.h"
-#include "events.h"
+#include "event_stream.h"
 #include "message.h"
-#include "place.h"
 #include "registry.h"
+#include "runners.h"
 
 #include "../strand/exception.h"
 #include "../strand/interrupt.h"
@@ -47,7 +47,7 @@ static const strand_actor_class root_class = {.size = sizeof root_class,
 
 /* ---- opening ----------------------------------------------------------------------------------------------- */
 
-/* A system without places and actors. NULL: no memory. */
+/* A system without runners and actors. NULL: no memory. */
 static struct system *make_system(struct thread *thread)
 {
     struct system *system =
@@ -61,8 +61,8 @@ static struct system *make_system(struct thread *thread)
     }
     system->runtime = runtime_of(thread);
     system->thread = thread->index;
-    clock_open(&system->clock);
-    list_init(&system->runners);
+    actor_timers_open(&system->timers);
+    list_init(&system->living);
     list_init(&system->ended);
     list_init(&system->failed);
     return system;
@@ -82,8 +82,8 @@ static int reserve_tasks(struct thread *thread)
 
 static int make_guardians(struct thread *thread, struct system *system)
 {
-    struct kind *top = kind_of(thread, &system->place, &root_class, 0),
-                *below = kind_of(thread, &system->place, &guardian_class, 0);
+    struct kind *top = kind_of(thread, &system->default_runners, &root_class, 0),
+                *below = kind_of(thread, &system->default_runners, &guardian_class, 0);
     if (!top || !below)
         return -ENOMEM;
     int error = cell_make(thread, top, (strand_actor){{0, 0}}, NULL, NULL, 0, NULL, &system->root);
@@ -97,7 +97,7 @@ static int make_guardians(struct thread *thread, struct system *system)
 static void free_system(struct thread *thread, struct system *system)
 {
     struct link *link;
-    while ((link = list_pop_front(&system->runners)) || (link = list_pop_front(&system->ended)) ||
+    while ((link = list_pop_front(&system->living)) || (link = list_pop_front(&system->ended)) ||
            (link = list_pop_front(&system->failed))) {
         struct runner *r = CONTAINER(link, struct runner, others);
         arch_san_release(r);
@@ -114,8 +114,8 @@ static void free_system(struct thread *thread, struct system *system)
     }
     registry_close(thread, system);
     dispatch_free(system);
-    clock_close(&system->clock);
-    events_close(system);
+    actor_timers_close(&system->timers);
+    event_stream_close(system);
     free(system->names.buckets);
     free(system);
 }
@@ -127,7 +127,7 @@ static void give_up(struct thread *thread, struct system *system)
     for (size_t i = 0; i < sizeof made / sizeof *made; i++)
         if (made[i].bits[1])
             cell_unmake(thread, made[i]);
-    place_close(thread, system);
+    runners_close(thread, system);
     strand_scope_cancel(system->scope, NULL);
     strand_scope_leave_(&system->scope);
     free_system(thread_self(), system);
@@ -148,11 +148,11 @@ strand_actors strand_actors_enter_(const strand_actors_attr *attr, const char *f
     snprintf(system->name, sizeof system->name, "%s", attr && attr->name ? attr->name : "actors");
     system->scope = scope;
     system->serve = turns_serve;
-    atomic_store_explicit(&system->runtime->refused, place_refused, memory_order_release); /* [PB1] */
+    atomic_store_explicit(&system->runtime->refused, runners_refused, memory_order_release); /* [PB1] */
     strand_actors handle = registry_handle(system);
     int error = reserve_tasks(thread);
     if (!error)
-        error = place_open(thread, system, &system->place, thread->pool, -1, 0);
+        error = runners_open(thread, system, &system->default_runners, thread->pool, -1, 0);
     thread = thread_self();
     if (!error)
         error = make_guardians(thread, system);
@@ -190,7 +190,7 @@ void strand_actors_stop(strand_actors handle, enum strand_stopping how)
     struct thread *thread = must_be_strand("strand_actors_stop");
     struct system *system = registry_find(thread, handle, "strand_actors_stop");
     while (stop(thread, system, CALL_STOP | (how == STRAND_STOP_NOW ? CALL_NOW : 0)) == -ENOMEM)
-        thread = place_await_memory();
+        thread = runners_await_memory();
 }
 
 static void forget_joiner(struct system **system)
@@ -223,12 +223,12 @@ void strand_actors_leave_(strand_actors *handle)
     {
         STRAND_SHIELD;
         while (stop(thread, system, calls) == -ENOMEM)
-            thread = place_await_memory();
+            thread = runners_await_memory();
         strand_event_wait(&system->over);
     }
     registry_remove(thread_self(), system);
-    events_tell_rest(system);
-    place_close(thread_self(), system);
+    event_stream_summarize(system);
+    runners_close(thread_self(), system);
     struct system_end end __attribute__((cleanup(free_at_the_end))) = {system};
     strand_scope_cancel(system->scope, NULL); /* their ends are expected */
     strand_scope_leave_(&system->scope);

@@ -1,15 +1,15 @@
 /*
  * Turns: a runner's strand handles the messages of one actor after the other. The protocol block is in actor.h.
  */
+#include "actor_timers.h"
 #include "cell.h"
-#include "clock.h"
-#include "events.h"
+#include "event_stream.h"
 #include "life.h"
 #include "mailbox.h"
 #include "message.h"
-#include "more.h"
-#include "place.h"
+#include "optional.h"
 #include "promise.h"
+#include "runners.h"
 
 #include "../sched/switch.h"
 #include "../strand/cxx.h"
@@ -21,14 +21,14 @@
 
 /* ---- idle --------------------------------------------------------------------------------------------------- */
 
-static NOINLINE void set_label(struct runner *r, const struct kind *kind, const struct more *more)
+static NOINLINE void set_label(struct runner *r, const struct kind *kind, const struct optional *optional)
 {
     arch_san_acquire(kind); /* the spawner found it in a list, without a lock */
-    const char *name = more && *more->name ? more->name : kind->label;
+    const char *name = optional && *optional->name ? optional->name : kind->label;
     size_t length = strnlen(name, sizeof r->label.name - 1);
     memcpy(r->label.name, name, length);
     r->label.name[length] = '\0';
-    r->labelled = more ? NULL : kind;
+    r->labelled = optional ? NULL : kind;
 }
 
 static inline void take_up(struct runner *r)
@@ -36,14 +36,14 @@ static inline void take_up(struct runner *r)
     struct task *task = r->task;
     r->cell = task->cell;
     const struct kind *kind = cell_kind(r->cell);
-    const struct more *more = cell_more(r->cell);
+    const struct optional *optional = cell_optional(r->cell);
     r->state = cell_state(r->cell);
     r->notice = NULL;
-    r->slow = kind->slow || more;
-    r->receive = LIKELY(!more) ? kind->receive : behaviour_of(r->cell);
+    r->slow = kind->slow || optional;
+    r->receive = LIKELY(!optional) ? kind->receive : behaviour_of(r->cell);
     r->self = ref_of(r->cell, atomic_load_explicit(&task->serial, memory_order_relaxed));
-    if (UNLIKELY(r->labelled != kind) || UNLIKELY(more != NULL))
-        set_label(r, kind, more);
+    if (UNLIKELY(r->labelled != kind) || UNLIKELY(optional != NULL))
+        set_label(r, kind, optional);
     plain_store(&r->strand->extra, &r->label, memory_order_release); /* may race with cb_name in a dump [PB1] */
 }
 
@@ -52,34 +52,34 @@ static bool await_task(struct runner *r)
 {
     struct thread *thread = thread_self();
     struct cb *me = r->strand;
-    bool slow = atomic_load_explicit(&r->place->slow_idle, memory_order_relaxed);
-    struct task *task = UNLIKELY(slow) ? place_starved(thread, r->place) : NULL;
+    bool slow = atomic_load_explicit(&r->runners->slow_idle, memory_order_relaxed);
+    struct task *task = UNLIKELY(slow) ? runners_starved(thread, r->runners) : NULL;
     if (UNLIKELY(task != NULL)) {
-        place_assign(r, task);
+        runners_assign(r, task);
         return true;
     }
-    if (UNLIKELY(slow) && r->place->threads_most)
-        atomic_fetch_sub_explicit(&r->place->active, 1, memory_order_relaxed);
+    if (UNLIKELY(slow) && r->runners->threads_most)
+        atomic_fetch_sub_explicit(&r->runners->active, 1, memory_order_relaxed);
     wait_because(thread, me, BLOCKED_ACTOR, 0);
     plain_store(&me->extra, NULL, memory_order_relaxed);
-    arch_san_release(r->place->system->name); /* pairs with a thread that falls idle and finds that all are */
-    if (UNLIKELY(!place_put(thread, r))) {
+    arch_san_release(r->runners->system->name); /* pairs with a thread that falls idle and finds that all are */
+    if (UNLIKELY(!runners_put(thread, r))) {
         me->blocked = BLOCKED_NOT;
-        place_leave(thread, r);
+        runners_leave(thread, r);
         return false;
     }
-    if (UNLIKELY(place_wakes_itself(thread, r))) {
-        if (r->place->threads_most)
-            atomic_fetch_add_explicit(&r->place->active, 1, memory_order_relaxed);
+    if (UNLIKELY(runners_wakes_itself(thread, r))) {
+        if (r->runners->threads_most)
+            atomic_fetch_add_explicit(&r->runners->active, 1, memory_order_relaxed);
         me->blocked = BLOCKED_NOT;
         return true;
     }
     thread = switch_park(thread);
-    plain_store(&me->member.fibre->home, thread, memory_order_relaxed); /* place_go ran before this one had left its
+    plain_store(&me->member.fibre->home, thread, memory_order_relaxed); /* runners_go ran before this one had left its
                                                                          * thread */
     arch_san_acquire(&me->member);
     me->blocked = BLOCKED_NOT;
-    place_relay(thread, r->place);
+    runners_relay(thread, r->runners);
     return r->task;
 }
 
@@ -163,19 +163,19 @@ static COLD struct envelope *next_slow(struct thread *thread, struct runner *r)
 /* Record its last activity, for its receive timeout. */
 static COLD void mark_active(const struct runner *r, int64_t when)
 {
-    struct more *more = cell_more(r->cell);
-    if (more && more->timed)
-        plain_store(&more->active, when, memory_order_relaxed);
+    struct optional *optional = cell_optional(r->cell);
+    if (optional && optional->timed)
+        plain_store(&optional->active, when, memory_order_relaxed);
 }
 
 /* A timer's message counts only if the timer was not cancelled or replaced while the message was under way; a receive
  * timeout, only if no other message has come before it. Returns false if it is dropped. */
 static COLD bool begins_slow(struct thread *thread, struct runner *r, struct envelope *e)
 {
-    struct more *more = cell_more(r->cell);
+    struct optional *optional = cell_optional(r->cell);
     strand_actor *sender = &e->message.sender;
-    if (more && (sender->bits[1] & MARK_TIMER)) {
-        bool holds = clock_holds(thread, more, &e->message);
+    if (optional && (sender->bits[1] & MARK_TIMER)) {
+        bool holds = actor_timers_holds(thread, optional, &e->message);
         *sender = (strand_actor){{0, 0}}; /* from now on an ordinary message */
         if (!holds) {
             envelope_free(thread, e);
@@ -189,7 +189,7 @@ static COLD bool begins_slow(struct thread *thread, struct runner *r, struct env
 static COLD void handled_slow(struct thread *thread, struct runner *r)
 {
     if (cell_kind(r->cell)->class->log_receives && r->in_hand)
-        events_receive_(thread, r, &r->in_hand->message);
+        event_stream_receive_(thread, r, &r->in_hand->message);
     mark_active(r, platform_now(thread->sub));
     r->unhandled = false;
 }
@@ -208,16 +208,16 @@ static inline void handled(struct thread *thread, struct runner *r)
     envelope_free(thread, e);
 }
 
-/* When the turn ends, if the place has a time limit for turns. */
+/* When the turn ends, if the dispatcher has a time limit for turns. */
 static inline uint64_t end_of_turn(const struct thread *thread, const struct runner *r)
 {
-    int64_t ns = r->place->quantum;
+    int64_t ns = r->runners->quantum;
     return LIKELY(!ns) ? 0 : platform_ticks(thread) + (uint64_t)ns * platform_ticks_per_ms(thread) / STRAND_MS;
 }
 
 static inline bool is_over(const struct thread *thread, const struct runner *r, uint64_t ends)
 {
-    return UNLIKELY(r->slow) && r->place->quantum && platform_ticks(thread) >= ends;
+    return UNLIKELY(r->slow) && r->runners->quantum && platform_ticks(thread) >= ends;
 }
 
 /* Handle messages until the turn is over, or the scope has to be left. Returns whether it has. */
@@ -256,7 +256,7 @@ static bool serve(struct runner *r)
         thread_tick(thread);
         if (UNLIKELY(!--r->left) || UNLIKELY(thread_is_asked_for(thread)) || is_over(thread, r, ends)) {
             thread = thread_yield(thread);
-            r->left = r->place->most;
+            r->left = r->runners->most;
             ends = end_of_turn(thread, r);
         }
     }
@@ -275,7 +275,7 @@ static void *serve_all(void *arg)
             break;
         }
         if (!r->left)
-            r->left = r->place->most;
+            r->left = r->runners->most;
         if (serve(r))
             break;
     }

@@ -2,9 +2,9 @@
  * Watching: notices of an actor's end, one for each watcher. The protocol block is in actor.h.
  */
 #include "cell.h"
+#include "foreign.h"
 #include "message.h"
-#include "more.h"
-#include "outside.h"
+#include "optional.h"
 #include "promise.h"
 
 #include "../strand/misuse.h"
@@ -35,13 +35,13 @@ int watch_link(struct thread *thread, strand_actor actor, struct watch *watch)
     uint64_t word;
     if (!ref_is_ours(thread, actor) || !cell_lock(thread, cell, ref_serial(actor), &word))
         return -ESRCH;
-    struct more *more = more_under_lock(thread, cell);
-    if (more) {
-        list_push_back(watch->asks ? &more->askers : &more->watchers, &watch->link);
+    struct optional *optional = optional_under_lock(thread, cell);
+    if (optional) {
+        list_push_back(watch->asks ? &optional->askers : &optional->watchers, &watch->link);
         atomic_store_explicit(&watch->linked, true, memory_order_relaxed);
     }
     cell_unlock(cell, word);
-    return more ? 0 : -ENOMEM;
+    return optional ? 0 : -ENOMEM;
 }
 
 /* Returns false if the actor has ended, and notifies or has notified and freed its watchers; or if it notifies its
@@ -111,13 +111,13 @@ struct thread *watch_tell(struct thread *thread, struct link *watchers)
 /* Each is taken out under the lock: it may be unlinked meanwhile. */
 void watch_answer_none(struct thread *thread, struct cell *cell)
 {
-    struct more *more = cell_more(cell);
+    struct optional *optional = cell_optional(cell);
     struct watch *watch = NULL;
-    if (!more)
+    if (!optional)
         return;
     do {
         uint64_t word = cell_lock_living(thread, cell);
-        watch = pop(&more->askers);
+        watch = pop(&optional->askers);
         cell_unlock(cell, word);
         if (watch)
             tell_promise(thread, watch);
@@ -146,19 +146,19 @@ void watch_forget(struct thread *thread, struct tree *watching)
 
 /* ---- in the watching actor's turn --------------------------------------------------------------------------- */
 
-static struct watched *find(const struct more *more, strand_actor actor)
+static struct watched *find(const struct optional *optional, strand_actor actor)
 {
-    struct index_node *found = index_find(&more->watching, actor.bits[1]);
+    struct index_node *found = index_find(&optional->watching, actor.bits[1]);
     return found ? CONTAINER(found, struct watched, by_who) : NULL;
 }
 
 bool watch_expects(struct cell *cell, strand_message *notice)
 {
-    struct more *more = cell_more(cell);
-    struct watched *mine = more ? find(more, ((const strand_terminated *)notice->body)->who) : NULL;
+    struct optional *optional = cell_optional(cell);
+    struct watched *mine = optional ? find(optional, ((const strand_terminated *)notice->body)->who) : NULL;
     if (!mine)
         return false;
-    index_remove(&more->watching, &mine->by_who);
+    index_remove(&optional->watching, &mine->by_who);
     free(mine);
     notice->sender = (strand_actor){{0, 0}}; /* from now on an ordinary message: it can be stashed, too */
     return true;
@@ -168,12 +168,12 @@ int strand_actor_watch(strand_actor actor)
 {
     struct thread *thread = must_be_strand("strand_actor_watch");
     struct runner *r = must_be_actor(thread, "strand_actor_watch");
-    if (UNLIKELY(outside_is(thread, actor)))
+    if (UNLIKELY(foreign_is(thread, actor)))
         return -EREMOTE;
-    struct more *more = more_of(thread, r->cell);
-    if (more && find(more, actor))
+    struct optional *optional = optional_of(thread, r->cell);
+    if (optional && find(optional, actor))
         return 0;
-    struct watched *mine = more ? platform_malloc(thread, sizeof *mine) : NULL;
+    struct watched *mine = optional ? platform_malloc(thread, sizeof *mine) : NULL;
     struct watcher *theirs = mine ? platform_calloc(thread, 1, sizeof *theirs) : NULL;
     struct envelope *notice =
         theirs ? message_new(thread, &strand_terminated_message, &(strand_terminated){actor}, sizeof(strand_terminated))
@@ -188,7 +188,7 @@ int strand_actor_watch(strand_actor actor)
     theirs->notice = notice;
     mine->who = actor;
     mine->theirs = theirs;
-    index_add(&more->watching, &mine->by_who, actor.bits[1]);
+    index_add(&optional->watching, &mine->by_who, actor.bits[1]);
     int error = watch_link(thread, actor, &theirs->watch);
     if (!error)
         return 0;
@@ -198,7 +198,7 @@ int strand_actor_watch(strand_actor actor)
         return 0;
     }
     envelope_free(thread, notice);
-    index_remove(&more->watching, &mine->by_who);
+    index_remove(&optional->watching, &mine->by_who);
     free(mine);
     return error;
 }
@@ -207,10 +207,10 @@ void strand_actor_unwatch(strand_actor actor)
 {
     struct thread *thread = must_be_strand("strand_actor_unwatch");
     struct runner *r = must_be_actor(thread, "strand_actor_unwatch");
-    struct more *more = cell_more(r->cell);
-    struct watched *mine = more ? find(more, actor) : NULL;
+    struct optional *optional = cell_optional(r->cell);
+    struct watched *mine = optional ? find(optional, actor) : NULL;
     if (!mine)
         return;
-    index_remove(&more->watching, &mine->by_who);
+    index_remove(&optional->watching, &mine->by_who);
     give_up(thread, mine);
 }

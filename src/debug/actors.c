@@ -3,7 +3,7 @@
  */
 #include "actors.h"
 
-#include "../actor/more.h"
+#include "../actor/optional.h"
 #include "../actor/promise.h"
 
 #include <stdio.h>

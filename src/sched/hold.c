@@ -8,9 +8,9 @@
  *           others are held stands still first, and no thread stays held after the release.
  * ORDERING  seq_cst. The holder stores `asked`, then loads `state`; a thread that begins to move stores `state`, then
  *           loads `asked`. One of them sees the other [HD1]. The holder stores holding, passes a fence, and goes
- * through the records that `count` includes. A thread that starts another, or makes a pool that a plain thread will
- *           drive, has the record counted, passes a fence, loads holding, and makes the new thread's `asked` agree with
- *           it, until it finds that they agree [HD2].
+ *           through the records that `count` includes. A thread that starts another, or makes a pool that a plain
+ *           thread will drive, has the record counted, passes a fence, loads holding, and makes the new thread's
+ *           `asked` agree with it, until it finds that they agree [HD2].
  * TESTED BY tests/models/hold.pml, tests/models/watchdog.pml (how threads begin to move), tests/spec/dump.c.
  */
 #include "pool.h"

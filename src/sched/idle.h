@@ -30,7 +30,8 @@
  *           timer stores that time, and after its barrier reads kick, then `until`. Either the seeker wakes by then, or
  *           that thread kicks it [K1]. `stop` is stored (release) before the lock is taken to wake the threads, and
  *           loaded (acquire) after the lock was held to wait: a thread that is not woken finds it [K7]. The decrement
- * of kickers (release) pairs with the closing thread's load (acquire): the wake-up comes before the close [K6].
+ *           of kickers (release) pairs with the closing thread's load (acquire): the wake-up comes before the close
+ *           [K6].
  * PROGRESS  the lock is held for a few instructions; system calls are made outside of it. A seeker whose wake-up by a
  *           push has found nothing, or whose theft was not worth it, is not woken by pushes for a while, doubled each
  *           time (`futile`), and searches by itself at its end. With nothing to do no thread wakes up.

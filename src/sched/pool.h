@@ -44,7 +44,7 @@ void pool_turn_back(struct thread *thread, struct pool *pool);
 /* Frees what is left of a pool whose threads have gone. */
 void pool_close(struct pool *pool);
 /* Keep a pool's record from serving another pool. Its handle does, from pool_make until the pool is closed; its shared
- * fibres and the places of actors may do so for longer. Any thread of the run. */
+ * fibres and the runners of actors may do so for longer. Any thread of the run. */
 void pool_record_ref(struct pool *pool);
 void pool_record_unref(struct thread *thread, struct pool *pool);
 /* At the end of the sub-process, all records. */

@@ -2,23 +2,24 @@
  * Tasks that wait for a runner, beside runners that fall idle, begin, or cannot begin. Memory is scarce: a strand gets
  * no new runner, and finds an idle one of another thread only by take_any.
  *
- * MODELS    src/actor/place.c: place_starve, feed_idle, take_any, seize, release_idle, update_slow_idle,
- *           place_wakes_itself_, place_starved, place_relay_, place_begun, place_refused, place_go. Labels [T1] [T3] [T4].
+ * MODELS    src/actor/runners.c: runners_starve, feed_idle, take_any, seize, release_idle, update_slow_idle,
+ *           runners_wakes_itself_, runners_starved, runners_relay_, runners_begun, runners_refused, runners_go. Labels
+ *           [T1] [T3] [T4].
  * MEMORY    the store of `idle` by a runner that falls idle stays in its store buffer until a locked instruction of the
- *           runner empties it, or a barrier of place_starve or place_relay, or the store comes out by itself. Everything else is
- *           sequentially consistent.
- * ABSTRACTS a task that a runner gets blocks for ever: only the turns with which the runners begin end. The lists to one: take_any finds each idle
- *           runner. The lock of the place and that of the system to single steps. A new runner, where there is memory
- *           for it, to the task that it gets.
+ *           runner empties it, or a barrier of runners_starve or runners_relay, or the store comes out by itself.
+ *           Everything else is sequentially consistent.
+ * ABSTRACTS a task that a runner gets blocks for ever: only the turns with which the runners begin end. The lists to
+ *           one: take_any finds each idle runner. The lock of the runners and that of the system to single steps. A new
+ *           runner, where there is memory for it, to the task that it gets.
  * CHECKED   [T1] no runner gets two tasks. [T3] [T4] when no party can go on, no task starves while a runner is idle.
- * MACROS    NOBARRIER   place_starve passes no barrier for runners that fall idle
+ * MACROS    NOBARRIER   runners_starve passes no barrier for runners that fall idle
  *           ASKFIRST    it reads `unbegun` before it publishes the task
  *           FEEDONCE    it does not look again when it has released a runner
  *           WAKEONCE    nor does a runner that has released itself
- *           WOKENBLIND  a runner that is woken does not call place_relay
+ *           WOKENBLIND  a runner that is woken does not call runners_relay
  *           BEGUNBLIND  nor does one that begins
- *           RELAYBARE   place_relay passes no barrier for runners that fall idle
- *           GOSILENT    place_go is left out
+ *           RELAYBARE   runners_relay passes no barrier for runners that fall idle
+ *           GOSILENT    runners_go is left out
  *           SLOWOUTSIDE update_slow_idle clears slow_idle without the lock of the place
  */
 /* must hold */
@@ -77,7 +78,7 @@ inline take_any()
     }
 }
 
-/* place_starved: whether it has got a task. */
+/* runners_starved: whether it has got a task. */
 inline take_task()
 {
     atomic {
@@ -86,7 +87,7 @@ inline take_task()
     }
 }
 
-/* feed_idle, and place_go for the runner. Sets fed. */
+/* feed_idle, and runners_go for the runner. Sets fed. */
 inline feed_idle()
 {
     fed = 0;
@@ -230,7 +231,7 @@ proctype newcomer()
     byte found = RUNNERS, asked;
     bit got, fed;
     if
-    :: /* place_begun */
+    :: /* runners_begun */
         unbegun--;
         take_task();
         if
@@ -244,7 +245,7 @@ proctype newcomer()
 #endif
         :: !got
         fi
-    :: /* place_refused */
+    :: /* runners_refused */
         unbegun--;
         starve()
     fi

@@ -1,21 +1,21 @@
 /*
  * What only few actors have: names, watchers, behaviours, stashed messages. The protocol block is in actor.h.
  */
-#ifndef ACTOR_MORE_H
-#define ACTOR_MORE_H
+#ifndef ACTOR_OPTIONAL_H
+#define ACTOR_OPTIONAL_H
 
 #include "actor.h"
 
 enum { NAME_MOST = 63 };
 
-/* Get or make the `struct more` of a cell that is not published yet, or in a turn of it. NULL: no memory. */
-struct more *more_of(struct thread *thread, struct cell *cell);
+/* Get or make the `struct optional` of a cell that is not published yet, or in a turn of it. NULL: no memory. */
+struct optional *optional_of(struct thread *thread, struct cell *cell);
 /* Name a cell that is being made. Returns 0; -ENOMEM; -EINVAL: not a valid name; -EEXIST: a sibling has it. */
-int more_name(struct thread *thread, struct cell *cell, const char *name);
+int optional_name(struct thread *thread, struct cell *cell, const char *name);
 /* Remove the name of an actor that is about to end, so that it can be reused before watchers are notified. */
-void more_unname(struct thread *thread, struct cell *cell);
-/* As more_of, under the lock of any cell. NULL: no memory. */
-struct more *more_under_lock(struct thread *thread, struct cell *cell);
+void optional_unname(struct thread *thread, struct cell *cell);
+/* As optional_of, under the lock of any cell. NULL: no memory. */
+struct optional *optional_under_lock(struct thread *thread, struct cell *cell);
 
 /* ---- behaviours (behaviour.c) ------------------------------------------------------------------------------ */
 
@@ -25,10 +25,10 @@ struct behaviours {
 };
 static inline strand_behaviour *behaviour_of(const struct cell *cell)
 {
-    const struct more *more = cell_more(cell);
-    return more && more->behaviours ? more->behaviours->receive : cell_kind(cell)->receive;
+    const struct optional *optional = cell_optional(cell);
+    return optional && optional->behaviours ? optional->behaviours->receive : cell_kind(cell)->receive;
 }
-void behaviours_drop(struct more *more);
+void behaviours_drop(struct optional *optional);
 
 /* ---- watching (watch.c) ------------------------------------------------------------------------------------ */
 
@@ -78,6 +78,6 @@ struct restarts {
     unsigned tries; /* restarts without a long time up in between */
     int64_t up;     /* up since then */
 };
-void restarts_drop(struct more *more);
+void restarts_drop(struct optional *optional);
 
 #endif

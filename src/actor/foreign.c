@@ -2,9 +2,9 @@
  * Messages from outside of the run: from plain threads, and from strands of other runs. Each travels through the posts
  * of the run's first pool to one of its threads, which sends it as a strand would. No sender waits for room.
  */
-#include "outside.h"
+#include "foreign.h"
 
-#include "events.h"
+#include "event_stream.h"
 #include "message.h"
 #include "promise.h"
 
@@ -37,7 +37,7 @@ static void lose(struct parcel *parcel)
 static void lose_here(struct thread *thread, struct parcel *parcel)
 {
     promise_lacks(thread, parcel->to);
-    events_letter_to(thread, parcel->to, &(strand_message){.type = parcel->type, .sender = parcel->sender});
+    event_stream_letter_to(thread, parcel->to, &(strand_message){.type = parcel->type, .sender = parcel->sender});
     lose(parcel);
 }
 
@@ -96,20 +96,20 @@ static bool find_outside(const struct thread *thread, strand_actor actor, bool *
     return run;
 }
 
-bool outside_is(const struct thread *thread, strand_actor actor)
+bool foreign_is(const struct thread *thread, strand_actor actor)
 {
     bool there;
     return find_outside(thread, actor, &there);
 }
 
-bool outside_is_there(const struct thread *thread, strand_actor actor)
+bool foreign_is_there(const struct thread *thread, strand_actor actor)
 {
     bool there;
     (void)find_outside(thread, actor, &there);
     return there;
 }
 
-int outside_send(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body, void *given,
+int foreign_send(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body, void *given,
                  size_t size)
 {
     struct parcel *parcel = size < SIZE_MAX / 2 ? malloc(sizeof *parcel + size) : NULL;

@@ -1,12 +1,12 @@
 /*
- * Timers of actors. See clock.h.
+ * Timers of actors. See actor_timers.h.
  */
-#include "clock.h"
+#include "actor_timers.h"
 
 #include "cell.h"
 #include "message.h"
-#include "more.h"
-#include "place.h"
+#include "optional.h"
+#include "runners.h"
 
 #include "../../include/strand/select.h"
 #include "../strand/misuse.h"
@@ -25,18 +25,18 @@ struct due {
     struct heap_node node;
     uint32_t calls;           /* requests to the actor; 0: it gets a message */
     strand_exception *why;    /* only if it is still suspended by that; NULL: in any case */
-    struct index_node by_key; /* in more.timers; until its last message is handled */
+    struct index_node by_key; /* in optional.timers; until its last message is handled */
     strand_actor actor;
-    int64_t when, every; /* every 0: once */
-    struct more *idle;   /* for a receive timeout: its actor */
-    bool told;           /* it repeats, and its message is under way; a timer that replaces it starts without */
-    uint64_t number;     /* unique within the actor */
+    int64_t when, every;   /* every 0: once */
+    struct optional *idle; /* for a receive timeout: its actor */
+    bool told;             /* it repeats, and its message is under way; a timer that replaces it starts without */
+    uint64_t number;       /* unique within the actor */
     const strand_message_type *type;
     size_t size;
     _Alignas(16) char body[];
 };
 
-/* ---- the strand of the clock -------------------------------------------------------------------------------- */
+/* ---- the strand that waits -------------------------------------------------------------------------------- */
 
 struct fired {
     strand_actor actor;
@@ -70,11 +70,11 @@ static bool is_true(struct due *due, int64_t now)
 }
 
 /* Under the lock: take due timers, up to the size of the array. */
-static size_t take_due(struct thread *thread, struct clock *clock, int64_t now, struct fired *fired)
+static size_t take_due(struct thread *thread, struct actor_timers *timers, int64_t now, struct fired *fired)
 {
     size_t count = 0;
-    while (count < FIRED_AT_ONCE && heap_least(&clock->heap) <= now) {
-        struct due *due = CONTAINER(heap_pop(&clock->heap), struct due, node);
+    while (count < FIRED_AT_ONCE && heap_least(&timers->heap) <= now) {
+        struct due *due = CONTAINER(heap_pop(&timers->heap), struct due, node);
         bool fires = is_true(due, now);
         if (fires) {
             struct envelope *e = due->calls ? NULL : message_new(thread, due->type, due->body, due->size);
@@ -90,7 +90,7 @@ static size_t take_due(struct thread *thread, struct clock *clock, int64_t now, 
         }
         if (!fires || due->every) {
             due->when = due->idle || !fires ? due->when : next_tick(due, now);
-            (void)heap_add(&clock->heap, due->when, &due->node); /* there is room: it has just left */
+            (void)heap_add(&timers->heap, due->when, &due->node); /* there is room: it has just left */
         } else if (due->calls) {
             free(due);
         }
@@ -104,36 +104,36 @@ static void fire(const struct fired *fired)
     if (fired->e)
         (void)message_insist(thread, fired->actor, fired->e);
     while (!fired->e && cell_call_failed(thread, fired->actor, fired->calls, fired->why) == -ENOMEM)
-        thread = place_await_memory();
+        thread = runners_await_memory();
     strand_exception_release(fired->why);
 }
 
 static void *keep_time(void *arg)
 {
-    struct clock *clock = &((struct system *)arg)->clock;
+    struct actor_timers *timers = &((struct system *)arg)->timers;
     struct fired fired[FIRED_AT_ONCE];
     for (;;) {
         struct thread *thread = thread_self();
-        spin_lock(&clock->lock, thread);
-        size_t count = take_due(thread, clock, platform_now(thread->sub), fired);
-        int64_t next = heap_least(&clock->heap);
-        spin_unlock(&clock->lock);
+        spin_lock(&timers->lock, thread);
+        size_t count = take_due(thread, timers, platform_now(thread->sub), fired);
+        int64_t next = heap_least(&timers->heap);
+        spin_unlock(&timers->lock);
         for (size_t i = 0; i < count; i++)
             fire(&fired[i]);
         if (count) { /* yields, since firing one batch after the other would occupy the thread */
             (void)thread_yield(thread_self());
             continue;
         }
-        strand_case cases[] = {strand_on_event(&clock->changed), strand_on_time((strand_time){next})};
+        strand_case cases[] = {strand_on_event(&timers->changed), strand_on_time((strand_time){next})};
         (void)strand_select(cases, next == INT64_MAX ? 1 : 2, 0);
-        strand_event_clear(&clock->changed);
+        strand_event_clear(&timers->changed);
     }
     return NULL;
 }
 
-void clock_open(struct clock *clock)
+void actor_timers_open(struct actor_timers *timers)
 {
-    heap_init(&clock->heap);
+    heap_init(&timers->heap);
 }
 
 static void drop_call(struct due *due)
@@ -142,30 +142,30 @@ static void drop_call(struct due *due)
     free(due);
 }
 
-void clock_close(struct clock *clock)
+void actor_timers_close(struct actor_timers *timers)
 {
-    while (clock->heap.count) /* restarts; actors' timers are gone with them */
-        drop_call(CONTAINER(heap_pop(&clock->heap), struct due, node));
-    heap_close(&clock->heap);
+    while (timers->heap.count) /* restarts; actors' timers are gone with them */
+        drop_call(CONTAINER(heap_pop(&timers->heap), struct due, node));
+    heap_close(&timers->heap);
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------------- */
 
-/* Start the clock's strand, if it has none yet. */
+/* Start the strand that waits, if there is none yet. */
 static int begin(struct thread *thread, struct system *system)
 {
-    struct clock *clock = &system->clock;
+    struct actor_timers *timers = &system->timers;
     struct cb *c = NULL;
     int error = 0;
-    if (atomic_load_explicit(&clock->begun, memory_order_acquire)) /* [PB1] */
+    if (atomic_load_explicit(&timers->begun, memory_order_acquire)) /* [PB1] */
         return 0;
-    spin_lock(&clock->lock, thread);
+    spin_lock(&timers->lock, thread);
     struct scope *scope = (struct scope *)(uintptr_t)system->scope.bits[0];
-    if (!atomic_load_explicit(&clock->begun, memory_order_relaxed))
-        error = spawn_own(thread, scope, system->place.pool, -1, false, keep_time, system, &c);
+    if (!atomic_load_explicit(&timers->begun, memory_order_relaxed))
+        error = spawn_own(thread, scope, system->default_runners.pool, -1, false, keep_time, system, &c);
     if (!error)
-        atomic_store_explicit(&clock->begun, true, memory_order_release); /* [PB1] */
-    spin_unlock(&clock->lock);
+        atomic_store_explicit(&timers->begun, true, memory_order_release); /* [PB1] */
+    spin_unlock(&timers->lock);
     if (!error && c)
         spawn_launch(thread, c);
     return error;
@@ -173,16 +173,16 @@ static int begin(struct thread *thread, struct system *system)
 
 static int add(struct thread *thread, struct system *system, struct due *due)
 {
-    struct clock *clock = &system->clock;
+    struct actor_timers *timers = &system->timers;
     int error = begin(thread, system);
     if (error)
         return error;
-    spin_lock(&clock->lock, thread);
-    error = platform_refuses(thread) ? -ENOMEM : heap_add(&clock->heap, due->when, &due->node);
-    bool first = !error && heap_least(&clock->heap) == due->when;
-    spin_unlock(&clock->lock);
+    spin_lock(&timers->lock, thread);
+    error = platform_refuses(thread) ? -ENOMEM : heap_add(&timers->heap, due->when, &due->node);
+    bool first = !error && heap_least(&timers->heap) == due->when;
+    spin_unlock(&timers->lock);
     if (first)
-        strand_event_set(&clock->changed);
+        strand_event_set(&timers->changed);
     return error;
 }
 
@@ -199,8 +199,8 @@ static struct due *due_new(struct thread *thread, const strand_message_type *typ
     return due;
 }
 
-int clock_call(struct thread *thread, struct system *system, int64_t ns, strand_actor actor, uint32_t calls,
-               strand_exception *why)
+int actor_timers_call(struct thread *thread, struct system *system, int64_t ns, strand_actor actor, uint32_t calls,
+                      strand_exception *why)
 {
     struct due *due = due_new(thread, NULL, NULL, 0);
     if (!due)
@@ -217,70 +217,70 @@ int clock_call(struct thread *thread, struct system *system, int64_t ns, strand_
 
 /* ---- timers of actors --------------------------------------------------------------------------------------- */
 
-static void remove_due(struct thread *thread, struct clock *clock, struct due *due)
+static void remove_due(struct thread *thread, struct actor_timers *timers, struct due *due)
 {
-    spin_lock(&clock->lock, thread);
-    int64_t before = heap_least(&clock->heap);
+    spin_lock(&timers->lock, thread);
+    int64_t before = heap_least(&timers->heap);
     bool sent = due->node.place == HEAP_NOWHERE;
     if (!sent)
-        heap_remove(&clock->heap, &due->node);
-    bool first = heap_least(&clock->heap) != before;
-    spin_unlock(&clock->lock);
+        heap_remove(&timers->heap, &due->node);
+    bool first = heap_least(&timers->heap) != before;
+    spin_unlock(&timers->lock);
     if (UNLIKELY(due->type->drop != NULL) && !sent)
         message_drop(due->type, due->body);
     free(due);
     if (first) /* otherwise the old wait would keep the run from being out of work */
-        strand_event_set(&clock->changed);
+        strand_event_set(&timers->changed);
 }
 
-static void stop(struct thread *thread, struct more *more, struct due *due)
+static void stop(struct thread *thread, struct optional *optional, struct due *due)
 {
-    index_remove(&more->timers, &due->by_key);
-    remove_due(thread, &more->kind->system->clock, due);
+    index_remove(&optional->timers, &due->by_key);
+    remove_due(thread, &optional->kind->system->timers, due);
 }
 
-void clock_forget(struct thread *thread, struct more *more)
+void actor_timers_forget(struct thread *thread, struct optional *optional)
 {
-    for (struct index_node *first; (first = index_first(&more->timers));)
-        stop(thread, more, CONTAINER(first, struct due, by_key));
-    more->timed = false;
+    for (struct index_node *first; (first = index_first(&optional->timers));)
+        stop(thread, optional, CONTAINER(first, struct due, by_key));
+    optional->timed = false;
 }
 
-static struct due *find(const struct more *more, const void *key)
+static struct due *find(const struct optional *optional, const void *key)
 {
-    struct index_node *found = index_find(&more->timers, (uintptr_t)key);
+    struct index_node *found = index_find(&optional->timers, (uintptr_t)key);
     return found ? CONTAINER(found, struct due, by_key) : NULL;
 }
 
-bool clock_holds(struct thread *thread, struct more *more, const strand_message *message)
+bool actor_timers_holds(struct thread *thread, struct optional *optional, const strand_message *message)
 {
-    struct due *due = find(more, (const void *)(uintptr_t)message->sender.bits[0]);
+    struct due *due = find(optional, (const void *)(uintptr_t)message->sender.bits[0]);
     if (!due || (due->number | MARK_TIMER) != message->sender.bits[1])
         return false;
     if (!due->every) {
-        index_remove(&more->timers, &due->by_key);
+        index_remove(&optional->timers, &due->by_key);
         free(due);
         return true;
     }
     plain_store(&due->told, false, memory_order_relaxed);
-    return !due->idle || platform_now(thread->sub) - more->active >= more->patience;
+    return !due->idle || platform_now(thread->sub) - optional->active >= optional->patience;
 }
 
 /* Start a timer in the place of one of the same key, which stays if this fails. */
-static int start(struct thread *thread, struct more *more, struct runner *r, const void *key, struct due *due)
+static int start(struct thread *thread, struct optional *optional, struct runner *r, const void *key, struct due *due)
 {
-    struct due *before = find(more, key);
+    struct due *before = find(optional, key);
     due->actor = r->self;
-    due->number = ++more->numbers;
-    index_add(&more->timers, &due->by_key, (uintptr_t)key); /* behind the other */
-    int error = add(thread, r->place->system, due);
+    due->number = ++optional->numbers;
+    index_add(&optional->timers, &due->by_key, (uintptr_t)key); /* behind the other */
+    int error = add(thread, r->runners->system, due);
     if (error) {
-        index_remove(&more->timers, &due->by_key);
+        index_remove(&optional->timers, &due->by_key);
         free(due); /* the caller keeps what it owns */
         return error;
     }
     if (before)
-        stop(thread, more, before);
+        stop(thread, optional, before);
     r->slow = true; /* its messages are checked before they are handled */
     return 0;
 }
@@ -295,22 +295,22 @@ int strand_actor_timer(const void *key, int64_t after_ns, int64_t every_ns, cons
     if (every_ns > 0 && type->drop)
         MISUSE("strand_actor_timer", made_actor(r, MADE_ROOM),
                "a '%s' owns something: it can't be sent repeatedly. Send a type without a drop function", type->name);
-    struct more *more = more_of(thread, r->cell);
-    struct due *due = more ? due_new(thread, type, body, size) : NULL;
+    struct optional *optional = optional_of(thread, r->cell);
+    struct due *due = optional ? due_new(thread, type, body, size) : NULL;
     if (!due)
         return -ENOMEM;
     due->when = strand_in(after_ns > 0 ? after_ns : 0).ns;
     due->every = every_ns <= 0 ? 0 : every_ns < EVERY_MOST ? every_ns : EVERY_MOST;
-    return start(thread, more, r, key, due);
+    return start(thread, optional, r, key, due);
 }
 
 void strand_actor_timer_stop(const void *key)
 {
     struct thread *thread = must_be_strand("strand_actor_timer_stop");
-    struct more *more = cell_more(must_be_actor(thread, "strand_actor_timer_stop")->cell);
-    struct due *due = more ? find(more, key) : NULL;
+    struct optional *optional = cell_optional(must_be_actor(thread, "strand_actor_timer_stop")->cell);
+    struct due *due = optional ? find(optional, key) : NULL;
     if (due)
-        stop(thread, more, due);
+        stop(thread, optional, due);
 }
 
 int strand_actor_receive_timeout(int64_t ns)
@@ -318,28 +318,28 @@ int strand_actor_receive_timeout(int64_t ns)
     static const char key;
     struct thread *thread = must_be_strand("strand_actor_receive_timeout");
     struct runner *r = must_be_actor(thread, "strand_actor_receive_timeout");
-    struct more *more = more_of(thread, r->cell);
-    if (!more)
+    struct optional *optional = optional_of(thread, r->cell);
+    if (!optional)
         return -ENOMEM;
-    struct due *due = find(more, &key);
+    struct due *due = find(optional, &key);
     if (ns <= 0) {
         if (due)
-            stop(thread, more, due);
-        more->timed = false;
+            stop(thread, optional, due);
+        optional->timed = false;
         return 0;
     }
     due =
         due_new(thread, &strand_receive_timeout_message, &(strand_receive_timeout){0}, sizeof(strand_receive_timeout));
     if (!due)
         return -ENOMEM;
-    due->idle = more;
+    due->idle = optional;
     due->every = ns < EVERY_MOST ? ns : EVERY_MOST;
     due->when = strand_in(ns).ns;
-    plain_store(&more->active, r->in_hand ? ACTIVE_NOW : strand_now().ns, memory_order_relaxed);
-    int error = start(thread, more, r, &key, due);
+    plain_store(&optional->active, r->in_hand ? ACTIVE_NOW : strand_now().ns, memory_order_relaxed);
+    int error = start(thread, optional, r, &key, due);
     if (error)
         return error;
-    more->timed = true;
-    more->patience = ns < EVERY_MOST ? ns : EVERY_MOST;
+    optional->timed = true;
+    optional->patience = ns < EVERY_MOST ? ns : EVERY_MOST;
     return 0;
 }

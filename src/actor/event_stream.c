@@ -1,11 +1,11 @@
 /*
- * The stream of events of a system. See events.h.
+ * The stream of events of a system. See event_stream.h.
  */
-#include "events.h"
+#include "event_stream.h"
 
 #include "cell.h"
 #include "message.h"
-#include "more.h"
+#include "optional.h"
 #include "registry.h"
 
 #include "../strand/exception.h"
@@ -114,7 +114,7 @@ int strand_actors_subscribe(strand_actors handle, strand_actor actor, strand_act
     return there ? 0 : -ESRCH;
 }
 
-void events_close(struct system *system)
+void event_stream_close(struct system *system)
 {
     struct subscriber *gone = NULL;
     for (struct index_node *first; (first = index_first(&system->subscribers));)
@@ -159,7 +159,7 @@ static int tell(struct thread *thread, strand_actor to, const strand_published *
 
 /* No actor gets notice of its own failure, which would cause the next one. Messages are sent after the lock is
  * released; sending to a full mailbox does not wait. */
-bool events_publish(struct thread *thread, struct system *system, const strand_published *event)
+bool event_stream_publish(struct thread *thread, struct system *system, const strand_published *event)
 {
     bool told = false, lost = false;
     strand_actor to[AT_ONCE];
@@ -197,7 +197,7 @@ static void count_letter(struct system *system, strand_actor to, const strand_me
         snprintf(system->first_letter, sizeof system->first_letter, "a '%s' without a receiver", message->type->name);
 }
 
-void events_tell_rest(struct system *system)
+void event_stream_summarize(struct system *system)
 {
     char text[320];
     uint64_t letters = atomic_load_explicit(&system->letters, memory_order_relaxed);
@@ -214,10 +214,10 @@ void events_tell_rest(struct system *system)
     log_text(system->runtime, text);
 }
 
-void events_receive_(struct thread *thread, struct runner *r, const strand_message *message)
+void event_stream_receive_(struct thread *thread, struct runner *r, const strand_message *message)
 {
-    struct system *system = r->place->system;
-    if (!events_wanted(system, STRAND_ACTOR_RECEIVE) || message->type == &strand_published_message)
+    struct system *system = r->runners->system;
+    if (!event_stream_wanted(system, STRAND_ACTOR_RECEIVE) || message->type == &strand_published_message)
         return;
     strand_published event = {.kind = STRAND_ACTOR_RECEIVE,
                               .unhandled = r->unhandled,
@@ -225,7 +225,7 @@ void events_receive_(struct thread *thread, struct runner *r, const strand_messa
                               .sender = message->sender,
                               .type = message->type};
     describe(&event, r->cell);
-    (void)events_publish(thread, system, &event);
+    (void)event_stream_publish(thread, system, &event);
 }
 
 /* Whether one more may go to the log: ten in a second. */
@@ -242,18 +242,18 @@ static bool may_log(struct thread *thread, struct system *system)
     return may;
 }
 
-void events_letter(struct thread *thread, struct system *system, enum strand_actor_event kind, strand_actor to,
-                   const strand_message *message)
+void event_stream_letter(struct thread *thread, struct system *system, enum strand_actor_event kind, strand_actor to,
+                         const strand_message *message)
 {
     if (message->type == &strand_published_message || message->type == &strand_terminated_message ||
         message->type == &message_last)
         return;
     strand_published event = {.kind = kind, .actor = to, .type = message->type};
     bool told = false;
-    if (events_wanted(system, kind)) {
+    if (event_stream_wanted(system, kind)) {
         event.sender = message_sender(message);
         describe_other(thread, &event);
-        told = events_publish(thread, system, &event);
+        told = event_stream_publish(thread, system, &event);
     }
     if (!told && kind == STRAND_ACTOR_DEAD_LETTER)
         count_letter(system, to, message);
@@ -271,7 +271,7 @@ static struct system *system_of_actor(struct thread *thread, strand_actor actor)
     return system;
 }
 
-void events_letter_to(struct thread *thread, strand_actor to, const strand_message *message)
+void event_stream_letter_to(struct thread *thread, strand_actor to, const strand_message *message)
 {
     struct actor_run *run = actor_run_of(thread);
     spin_lock(&run->lock, thread);
@@ -279,11 +279,11 @@ void events_letter_to(struct thread *thread, strand_actor to, const strand_messa
     if (!system)
         system = run->systems;
     if (system)
-        events_letter(thread, system, STRAND_ACTOR_DEAD_LETTER, to, message);
+        event_stream_letter(thread, system, STRAND_ACTOR_DEAD_LETTER, to, message);
     spin_unlock(&run->lock);
 }
 
-void events_log(const struct runner *r, const char *what, const strand_exception *why)
+void event_stream_log(const struct runner *r, const char *what, const strand_exception *why)
 {
     char path[128], text[400];
     const struct kind *kind = r->task ? cell_kind(r->cell) : NULL; /* otherwise it is gone */
@@ -291,24 +291,24 @@ void events_log(const struct runner *r, const char *what, const strand_exception
         cell_path_end(r->cell, path, sizeof path);
     snprintf(text, sizeof text, "actor %s of class '%s' %s", kind ? path : "that has ended,",
              kind ? kind->label : r->label.name, what);
-    log_exception(r->place->system->runtime, text, why);
+    log_exception(r->runners->system->runtime, text, why);
 }
 
-void events_failure(struct thread *thread, const struct runner *r, const char *what, strand_exception *why)
+void event_stream_failure(struct thread *thread, const struct runner *r, const char *what, strand_exception *why)
 {
-    struct system *system = r->place->system;
+    struct system *system = r->runners->system;
     bool told = false;
-    if (events_wanted(system, STRAND_ACTOR_FAILURE)) {
+    if (event_stream_wanted(system, STRAND_ACTOR_FAILURE)) {
         strand_published event = {.kind = STRAND_ACTOR_FAILURE, .actor = r->self, .why = why};
         if (r->task)
             describe(&event, r->cell);
-        told = events_publish(thread, system, &event);
+        told = event_stream_publish(thread, system, &event);
     }
     if (!told && may_log(thread, system))
-        events_log(r, what, why);
+        event_stream_log(r, what, why);
 }
 
-strand_published events_of(const struct runner *r, enum strand_actor_event kind)
+strand_published event_stream_of(const struct runner *r, enum strand_actor_event kind)
 {
     strand_published event = {.kind = kind, .actor = r->self};
     describe(&event, r->cell);

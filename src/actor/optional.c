@@ -1,8 +1,8 @@
 /*
- * Names, and the allocation of `struct more`. The names of a system are in one table, by parent and name, under one
+ * Names, and the allocation of `struct optional`. The names of a system are in one table, by parent and name, under one
  * lock: its holder keeps all actors in it from ending.
  */
-#include "more.h"
+#include "optional.h"
 
 #include "cell.h"
 #include "registry.h"
@@ -17,47 +17,47 @@
 
 /* ---- making ------------------------------------------------------------------------------------------------ */
 
-static struct more *make(struct thread *thread, struct cell *cell, const char *name)
+static struct optional *make(struct thread *thread, struct cell *cell, const char *name)
 {
     size_t length = strlen(name);
-    struct more *more = platform_calloc(thread, 1, sizeof *more + length + 1);
-    if (!more)
+    struct optional *optional = platform_calloc(thread, 1, sizeof *optional + length + 1);
+    if (!optional)
         return NULL;
-    more->kind = cell_kind(cell);
-    more->cell = cell;
-    more->stash_last = &more->stash;
-    list_init(&more->watchers);
-    list_init(&more->askers);
-    memcpy(more->name, name, length);
-    return more;
+    optional->kind = cell_kind(cell);
+    optional->cell = cell;
+    optional->stash_last = &optional->stash;
+    list_init(&optional->watchers);
+    list_init(&optional->askers);
+    memcpy(optional->name, name, length);
+    return optional;
 }
 
-static void attach(struct cell *cell, struct more *more)
+static void attach(struct cell *cell, struct optional *optional)
 {
-    plain_store(&cell->form, (uintptr_t)more | FORM_MORE, memory_order_release); /* [PB1] */
+    plain_store(&cell->form, (uintptr_t)optional | FORM_OPTIONAL, memory_order_release); /* [PB1] */
 }
 
-struct more *more_of(struct thread *thread, struct cell *cell)
+struct optional *optional_of(struct thread *thread, struct cell *cell)
 {
-    struct more *more = cell_more(cell), *mine = more ? NULL : make(thread, cell, "");
+    struct optional *optional = cell_optional(cell), *mine = optional ? NULL : make(thread, cell, "");
     if (!mine)
-        return more;
+        return optional;
     uint64_t word = cell_lock_living(thread, cell);
-    more = cell_more(cell);
-    if (!more)
-        attach(cell, more = mine);
+    optional = cell_optional(cell);
+    if (!optional)
+        attach(cell, optional = mine);
     cell_unlock(cell, word);
-    if (more != mine)
+    if (optional != mine)
         free(mine);
-    return more;
+    return optional;
 }
 
-struct more *more_under_lock(struct thread *thread, struct cell *cell)
+struct optional *optional_under_lock(struct thread *thread, struct cell *cell)
 {
-    struct more *more = cell_more(cell);
-    if (!more && (more = make(thread, cell, "")))
-        attach(cell, more);
-    return more;
+    struct optional *optional = cell_optional(cell);
+    if (!optional && (optional = make(thread, cell, "")))
+        attach(cell, optional);
+    return optional;
 }
 
 /* ---- the table of names ------------------------------------------------------------------------------------ */
@@ -70,10 +70,10 @@ static uint32_t hash_of(const struct cell *parent, const char *name, size_t leng
     return (uint32_t)(hash >> 32 ^ hash);
 }
 
-static struct more **find(struct names *names, const struct cell *parent, const char *name, size_t length,
-                          uint32_t hash)
+static struct optional **find(struct names *names, const struct cell *parent, const char *name, size_t length,
+                              uint32_t hash)
 {
-    struct more **at = &names->buckets[hash & (names->room - 1)];
+    struct optional **at = &names->buckets[hash & (names->room - 1)];
     while (*at && ((*at)->hash != hash || (*at)->cell->parent != parent || strncmp((*at)->name, name, length) != 0 ||
                    (*at)->name[length]))
         at = &(*at)->next;
@@ -83,14 +83,14 @@ static struct more **find(struct names *names, const struct cell *parent, const 
 static bool grow(struct thread *thread, struct names *names)
 {
     size_t room = names->room ? 2 * names->room : 16;
-    struct more **buckets = platform_calloc(thread, room, sizeof *buckets), *next;
+    struct optional **buckets = platform_calloc(thread, room, sizeof *buckets), *next;
     if (!buckets)
         return names->room; /* it only gets slower */
     for (size_t i = 0; i < names->room; i++)
-        for (struct more *more = names->buckets[i]; more; more = next) {
-            next = more->next;
-            more->next = buckets[more->hash & (room - 1)];
-            buckets[more->hash & (room - 1)] = more;
+        for (struct optional *optional = names->buckets[i]; optional; optional = next) {
+            next = optional->next;
+            optional->next = buckets[optional->hash & (room - 1)];
+            buckets[optional->hash & (room - 1)] = optional;
         }
     free(names->buckets);
     names->buckets = buckets;
@@ -98,19 +98,19 @@ static bool grow(struct thread *thread, struct names *names)
     return true;
 }
 
-static int enter(struct thread *thread, struct names *names, struct more *more)
+static int enter(struct thread *thread, struct names *names, struct optional *optional)
 {
-    size_t length = strlen(more->name);
-    more->hash = hash_of(more->cell->parent, more->name, length);
+    size_t length = strlen(optional->name);
+    optional->hash = hash_of(optional->cell->parent, optional->name, length);
     int error = 0;
     spin_lock(&names->lock, thread);
     if (names->count >= names->room && !grow(thread, names))
         error = -ENOMEM;
-    struct more **at = error ? NULL : find(names, more->cell->parent, more->name, length, more->hash);
+    struct optional **at = error ? NULL : find(names, optional->cell->parent, optional->name, length, optional->hash);
     if (at && *at)
         error = -EEXIST;
     if (!error) {
-        *at = more;
+        *at = optional;
         names->count++;
     }
     spin_unlock(&names->lock);
@@ -126,37 +126,37 @@ static bool is_name(const char *name)
     return length && length <= NAME_MOST && *name != '$';
 }
 
-int more_name(struct thread *thread, struct cell *cell, const char *name)
+int optional_name(struct thread *thread, struct cell *cell, const char *name)
 {
     if (!is_name(name))
         return -EINVAL;
-    struct more *more = make(thread, cell, name), *before = cell_more(cell);
-    if (!more)
+    struct optional *optional = make(thread, cell, name), *before = cell_optional(cell);
+    if (!optional)
         return -ENOMEM;
-    more->levels = before ? before->levels : NULL;
-    int error = enter(thread, &more->kind->system->names, more);
+    optional->levels = before ? before->levels : NULL;
+    int error = enter(thread, &optional->kind->system->names, optional);
     if (error) {
-        free(more);
+        free(optional);
         return error;
     }
-    attach(cell, more);
+    attach(cell, optional);
     free(before);
     return 0;
 }
 
-static void leave(struct thread *thread, struct names *names, struct more *more)
+static void leave(struct thread *thread, struct names *names, struct optional *optional)
 {
     spin_lock(&names->lock, thread);
-    *find(names, more->cell->parent, more->name, strlen(more->name), more->hash) = more->next;
+    *find(names, optional->cell->parent, optional->name, strlen(optional->name), optional->hash) = optional->next;
     names->count--;
     spin_unlock(&names->lock);
 }
 
-void more_unname(struct thread *thread, struct cell *cell)
+void optional_unname(struct thread *thread, struct cell *cell)
 {
-    struct more *more = cell_more(cell);
-    if (UNLIKELY(more && *more->name))
-        leave(thread, &more->kind->system->names, more);
+    struct optional *optional = cell_optional(cell);
+    if (UNLIKELY(optional && *optional->name))
+        leave(thread, &optional->kind->system->names, optional);
 }
 
 /* ---- paths ------------------------------------------------------------------------------------------------- */
@@ -164,9 +164,10 @@ void more_unname(struct thread *thread, struct cell *cell)
 /* Write "/name"; returns its length. */
 static size_t step_of(const struct cell *cell, char step[NAME_MOST + 2])
 {
-    const struct more *more = cell_more(cell);
-    return (size_t)(more && *more->name ? snprintf(step, NAME_MOST + 2, "/%s", more->name)
-                                        : snprintf(step, NAME_MOST + 2, "/$%" PRIu64, ref_serial(cell_ref(cell))));
+    const struct optional *optional = cell_optional(cell);
+    return (size_t)(optional && *optional->name
+                        ? snprintf(step, NAME_MOST + 2, "/%s", optional->name)
+                        : snprintf(step, NAME_MOST + 2, "/$%" PRIu64, ref_serial(cell_ref(cell))));
 }
 
 /* Without recursion: the tree may be deeper than the caller's stack. */
@@ -192,16 +193,16 @@ size_t cell_path(const struct cell *cell, char *text, size_t room)
 
 void cell_path_end(const struct cell *cell, char *text, size_t room)
 {
-    static const char more[] = "...";
+    static const char cut[] = "...";
     char step[NAME_MOST + 2];
     size_t begin = room - 1; /* the text so far starts there, at the end of the buffer */
     if (!cell->parent)
         text[--begin] = '/';
     for (const struct cell *at = cell; at->parent; at = at->parent) {
         size_t size = step_of(at, step);
-        if (size + (at->parent->parent ? sizeof more - 1 : 0) > begin) {
-            begin -= sizeof more - 1;
-            memcpy(text + begin, more, sizeof more - 1);
+        if (size + (at->parent->parent ? sizeof cut - 1 : 0) > begin) {
+            begin -= sizeof cut - 1;
+            memcpy(text + begin, cut, sizeof cut - 1);
             break;
         }
         begin -= size;
@@ -243,9 +244,9 @@ strand_actor strand_actor_find(strand_actors handle, const char *path)
     for (path++; *path && found.bits[1];) {
         const char *slash = strchr(path, '/');
         size_t length = slash ? (size_t)(slash - path) : strlen(path);
-        struct more *more = names->room ? *find(names, at, path, length, hash_of(at, path, length)) : NULL;
-        if (more)
-            found = cell_ref(at = more->cell);
+        struct optional *optional = names->room ? *find(names, at, path, length, hash_of(at, path, length)) : NULL;
+        if (optional)
+            found = cell_ref(at = optional->cell);
         else
             found = (strand_actor){{0, 0}};
         path += length + (path[length] == '/');
