@@ -1,7 +1,7 @@
 /*
- * Actors, in three workloads: those that send to each other; those that end, and are watched; those that are told by
- * clocks, routers, dispatchers and plain threads. Whatever is refused: what was sent is dropped once, what was not
- * sent is its sender's; a notice that was promised comes; an actor that lives handles all that it was sent; the system
+ * Actors, in three workloads: they send to each other; they end and are watched; they get messages from clocks,
+ * routers, dispatchers and plain threads. Whatever fails: a message that was sent is handled or dropped once, and one
+ * that was not sent stays the sender's; a promised notice arrives; a living actor handles all its messages; the system
  * ends.
  */
 #include "fault.h"

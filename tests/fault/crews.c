@@ -1,6 +1,6 @@
 /*
- * Crews whose threads go at once, so that each call may have to make one while others count on it; and calls that are
- * left. Whoever is refused something tells of it; all others get on.
+ * Crews whose threads exit at once, so each call may have to start a thread that other calls count on; and calls that
+ * their callers leave. A caller whose request fails reports that; all others continue.
  */
 #include "fault.h"
 
@@ -30,7 +30,8 @@ static void *caller(void *arg)
     return arg;
 }
 
-/* Failures interrupt nobody: who waits for what nobody does waits for ever, and that is found. */
+/* Failures do not interrupt other callers. So if a call is lost, its caller waits for ever, and the deadlock is
+ * reported. */
 static void all_call(int threads, int64_t idle_ns)
 {
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);

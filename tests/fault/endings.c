@@ -1,6 +1,6 @@
 /*
- * Runs that are out of work: a deadlock that is told, with all that the report needs; waiting for quiet, of pools that
- * come and go; and the end of a run that nobody else ends.
+ * Runs that are out of work: a deadlock and its report; waits for quiescence, of pools that come and go; and a run that
+ * ends because it is out of work.
  */
 #include "fault.h"
 
@@ -30,7 +30,7 @@ static void *wait_for_each_other(void *arg)
     return arg;
 }
 
-/* Whatever was refused, it is told: to who waits, or of the refusal. */
+/* The root is interrupted by the deadlock, or an exception reports the fault. */
 static void *deadlock(void *arg)
 {
     volatile bool told = false;

@@ -1,16 +1,16 @@
 /*
- * The runner of `make fault`. Of each workload, in each of its runs, the calls are counted without a fault; then each
- * of them is made to fail, once and from then on, by each of its errors: that is a point, and a process of its own. At
- * a point the workload either succeeds, or tells of an error of that code by an exception, as calls.def says; then
- * nothing is live that is not there after a run without a fault, the process has its descriptors, threads, handlers and
- * masks of before, and the workload succeeds once more. Only where all memory is refused from then on, the library may
- * end the program instead, with a message.
+ * The runner of `make fault`. For each run of each workload it first counts the calls without a fault. Then it makes
+ * each call fail with each of its errors, once, and again for good from that call on. Each such point runs in a process
+ * of its own. The workload either succeeds, or throws an exception with that error code, as calls.def says. Afterwards
+ * no object is live that a run without a fault would not leave; the process has its descriptors, threads, handlers and
+ * masks of before; and the workload succeeds once more. Only if memory is refused for good, the library may end the
+ * program instead, with a message.
  *
- *     fault [OPTION...] [WORKLOAD...]     of a long count of calls only some are made to fail, see share
- *       --all       all of them
- *       --short     fewer, and one of the runs for each workload
- *       --first     until the first that fails
- *       --verbose   with what was told
+ *     fault [OPTION...] [WORKLOAD...] many calls of one function: only some fail, see share
+ *       --all all calls fail
+ *       --short fewer calls, and one run of each workload
+ *       --first stops at the first failed point
+ *       --verbose prints what the workload reported
  *     fault --point WORKLOAD/RUN/PART/ERROR/N/once   one point in this process, for the debugger; or .../forever
  */
 #include "fault.h"
@@ -169,7 +169,7 @@ static void compare(const struct point *point, const struct process *before, con
             wrong("the handler of signal %d has changed", i + 1);
 }
 
-/* The codes that an error may be told as. */
+/* The error code that an exception reports. */
 static int code_of(const struct point *point)
 {
     if (point->plan.part != PART_getaddrinfo)
@@ -219,14 +219,14 @@ static strand_exception *run_once(const struct point *point)
 static void judge(const struct point *point, const strand_exception *e, long hits)
 {
     if (!e && hits && point->failure->must == MUST_TELL)
-        wrong("an error was to be told of, and was not");
+        wrong("the workload should report an error, and did not");
     if (!e)
         return;
     strand_exception_print(e, 2);
     if (!hits || !tells(e, code_of(point)))
         wrong("this exception does not tell of the error");
     if (point->failure->must == MUST_PASS)
-        wrong("this error was not to be told of");
+        wrong("the workload should not report this error");
 }
 
 static void execute(const struct point *point, const struct result *base, struct result *result)

@@ -154,7 +154,7 @@ static void *serve(void *listener)
     return listener;
 }
 
-/* To the server and back. If that has failed, its end is seen here first: whoever joins it learns why. */
+/* Talks to the server. If the server has failed, this end sees that first, and the join of the server says why. */
 static bool talk(int fd)
 {
     char text[4] = {0};

@@ -67,7 +67,7 @@ static void *in_deadline(void *arg)
     return NULL;
 }
 
-/* Which deadline an interruption is by can be told only where it becomes timed-out; so that is looked at at once. */
+/* Only where an interruption becomes timed-out can the model see which deadline it is by, so it checks that there. */
 static int deadline(struct mstrand *s, int16_t index)
 {
     struct body body = {s, index, ++model.deadlines, FALL};

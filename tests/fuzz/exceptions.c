@@ -179,7 +179,7 @@ static bool takes_any_reason(const struct exc *e)
 
 void exc_compare(const strand_exception *e, const struct exc *expected, const char *where)
 {
-    static struct flat flat; /* too large for a strand's stack; nothing here gives way */
+    static struct flat flat; /* too large for a strand's stack; nothing here suspends */
     MUST(expected, "%s: an exception '%s', and by the model there is none", where, strand_exception_text(e));
     memset(&flat, 0, sizeof flat);
     flatten_real(&flat, e);

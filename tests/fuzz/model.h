@@ -1,9 +1,9 @@
 /*
- * A model of the tree, which knows nothing of the library but the contract: who is anchored where, who has been
- * cancelled by whom, who ended how, what interrupts whom at this moment, and which exception is on its way. It is told
- * of every operation at the moment at which that takes place, and says what may come of it.
+ * A model of the tree, written from the contract alone. For each strand it has the anchor, the cancel and its reason,
+ * the outcome, the sources that interrupt it at this moment, and the exception in flight. The program reports every
+ * operation to the model when it takes place, and the model returns the possible results.
  *
- * That is possible because under a seed only one strand runs at a time, and gives way only where it waits: whatever
+ * This is possible because under a seed one strand runs at a time, and suspends only where it waits: an operation that
  * does not block is one step.
  */
 #ifndef FUZZ_MODEL_H
@@ -146,7 +146,7 @@ bool source_certain(struct mstrand *s, int but);
 bool source_possible(struct mstrand *s);
 /* The operation was interrupted: which of the sources that may hold it can have been. */
 struct exc *interruption(struct mstrand *s, const strand_exception *e);
-/* The same of one that may have met an exception before, which is suppressed. */
+/* As interruption, for an operation that may have received an exception before, which is suppressed. */
 struct exc *interruption_over(struct mstrand *s, const strand_exception *e);
 
 bool anchored(const struct mstrand *c, int scope);

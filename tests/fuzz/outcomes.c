@@ -35,8 +35,8 @@ void join_ends(struct mstrand *s, struct mstrand *c, const strand_exception *e, 
 
 /* ---- joining a scope ------------------------------------------------------------------------------------- */
 
-/* What a child leaves for whoever joins its scope. One that a policy would have cancelled, had not somebody else done
- * so before, is expected or not, as the join comes after the policy or before it. */
+/* The exception that a child leaves for the join of its scope. If another strand cancelled the child before a policy
+ * did, its end is expected only if the join comes after the policy. */
 static struct exc *to_throw(const struct mstrand *c, const strand_exception *e)
 {
     bool policy = model.scopes[c->anchor].by_policy, by_another = c->noted && c->note.why >= 0;
@@ -49,7 +49,7 @@ static struct exc *to_throw(const struct mstrand *c, const strand_exception *e)
     return c->exception;
 }
 
-/* Whether `o`, or something suppressed in it, can't be told from `e`. */
+/* Whether `o`, or an exception suppressed in it, looks the same as `e`. */
 static bool looks_like(const struct exc *o, const struct exc *e)
 {
     bool same_note = e->noted == o->noted && e->note.who == o->note.who &&
@@ -63,8 +63,9 @@ static bool looks_like(const struct exc *o, const struct exc *e)
     return found;
 }
 
-/* Whether its exception can't be told from that of a sibling, or from what that has suppressed: two that one call has
- * cancelled, or that failed alike. Of one that was thrown nobody knows then whose it is, unless all were consumed. */
+/* Whether the child's exception looks the same as that of a sibling, or as one that the sibling's suppresses: one call
+ * has cancelled both, or both failed alike. Then the model does not know which child a thrown exception is of, unless
+ * all were consumed. */
 static bool looks_like_another(const struct mstrand *c)
 {
     for (int i = 1; i < NODES; i++) {
@@ -90,7 +91,8 @@ static bool was_consumed(const struct mstrand *c, const strand_exception *e, boo
     return false;
 }
 
-/* An interrupted join has consumed some of the children. Of those that have left no trace, only how many is known. */
+/* An interrupted join has consumed some of the children. The model knows only the number of those that left no
+ * trace. */
 static void consume_some(int scope, const strand_exception *e, size_t left)
 {
     struct mstrand *unsure[NODES];
@@ -134,8 +136,8 @@ static bool earlier(const struct mstrand *a, const struct mstrand *b)
     return a->order < b->order;
 }
 
-/* Of those that were consumed: what is thrown, if anything. The contract says which failure comes first, but not where
- * errors of cancelled children stand; of those the root of `e` says it. */
+/* Returns the exception that consumed children throw, or NULL. The contract defines the first failure, but not the
+ * order of errors of cancelled children; for those the root of `e` decides. */
 static struct exc *thrown_by(int scope, const strand_exception *e, bool all)
 {
     struct exc *thrown[NODES];

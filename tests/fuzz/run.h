@@ -15,7 +15,7 @@ enum { FALL = 0, RETURN = -1 };
 extern struct program program;
 extern const strand_kind kind_a, kind_b;
 
-/* Of the nodes that `fits` takes, number `which` modulo how many there are; or NO_ONE. */
+/* Chooses number `which`, modulo their count, of the nodes that `fits` accepts; or NO_ONE. */
 int choose(struct mstrand *s, unsigned which, bool (*fits)(struct mstrand *s, int index));
 bool is_child(struct mstrand *s, int i);
 bool is_strand(struct mstrand *s, int i);
@@ -36,7 +36,7 @@ int payloads(void);
 
 /* misuse.c */
 void run_misuse(struct mstrand *s, const struct node *node);
-/* If there was one to be had: run_again has the same run. */
+/* Runs the same run again in a child process, if it contains a misuse. */
 void misuse_in_a_child(void (*run_again)(void));
 void on_misuse(const strand_misuse *misuse, void *arg);
 

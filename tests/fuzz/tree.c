@@ -67,7 +67,7 @@ static void put_words_before_aborts(void)
 
 /* ---- choosing -------------------------------------------------------------------------------------------- */
 
-/* Of the indices that `fits` takes, number `which` modulo how many; 0: there is none. */
+/* Chooses number `which`, modulo their count, of the indices that `fits` accepts; 0 if there is none. */
 int choose(struct mstrand *s, unsigned which, bool (*fits)(struct mstrand *s, int index))
 {
     int fitting[NODES], count = 0;

@@ -41,7 +41,7 @@ struct things {
     strand_held permits;
     strand_chan full, empty;
     strand_port messages; /* has one */
-    strand_actors over;   /* has been told to stop */
+    strand_actors over;   /* was asked to stop */
     strand_actor echo, gone;
     long value;
     strand_ticker ticker;
@@ -138,7 +138,7 @@ static inline int wait_stopping(void)
     return 0;
 }
 
-/* ROW(marked function, who is said to have been misused, a call: negative if it has failed) */
+/* ROW(marked function, the function that a report of misuse names, a call: negative if it has failed) */
 #define BLOCKING(ROW)                                                                                                  \
     ROW(strand_scope_join, "strand_scope_join", (strand_scope_join(t->children), 0))                                   \
     ROW(strand_scope_join_first, "strand_scope_join_first", (strand_scope_join_first(t->first, NULL), 0))              \
@@ -273,7 +273,7 @@ static inline strand spawn_ended(strand_scope scope)
     return child;
 }
 
-/* Call use with the row and new things, which lie on no strand's stack. Returns whether they could be had. */
+/* Calls use with the row and new things, which do not lie on a strand's stack. Returns false if there are none. */
 static inline bool with_things(const struct blocking *row, void (*use)(const struct blocking *row, struct things *t))
 {
     static struct things t;

@@ -102,7 +102,7 @@ void test_run_cancelled(strand_fn *fn, void *arg)
     strand_wait(child);
 }
 
-/* Whoever waits for the end of the child has to wait through some switches. */
+/* The end of the child takes some switches. */
 static void end_slowly(struct test_child **child)
 {
     STRAND_SHIELD;

@@ -31,7 +31,7 @@ static struct {
 
 /* ---- checks ---------------------------------------------------------------------------------- */
 
-/* The first failure ends the process; whoever fails meanwhile on another thread stays here. */
+/* The first failure ends the process; threads that fail meanwhile stay here. */
 static void claim_failure(void)
 {
     while (atomic_flag_test_and_set(&test.failing))

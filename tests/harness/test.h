@@ -186,7 +186,7 @@ size_t test_count(const char *text, const char *word);
 size_t test_resident_bytes(void);
 /** What strand_dump writes now with these options: text, which the next call overwrites. */
 const char *test_dump_as(const strand_dump_options *options);
-/** The same of all strands, one by one. */
+/** As test_dump_as, with all strands, one by one. */
 #define test_dump() test_dump_as(STRAND_DUMP(.grouping = STRAND_DUMP_SINGLE))
 
 /** Returns its argument at once. */

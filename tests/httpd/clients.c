@@ -12,7 +12,7 @@ static void check_that_others_are_served(void)
     CHECK_EQ(ask_once(GET("/hello")), 200);
 }
 
-/* Of the server, once it has seen that those before are gone. */
+/* The number of the server's descriptors, once it has noticed that earlier clients are gone. */
 static int descriptors_at_rest(void)
 {
     int before;
@@ -27,7 +27,7 @@ static int descriptors_at_rest(void)
 /* ---- slow, and silent -------------------------------------------------------------------------- */
 
 /* contract 5.2 */
-TEST_REAL(a_request_that_comes_too_slowly_is_told_so)
+TEST_REAL(a_request_that_comes_too_slowly_gets_status_408)
 {
     static const char begin[] = "GET /hello HTTP/1.1\r\nHost: test\r\nUser-Agent: as slow as can be";
     long begun = now_ms();
@@ -186,7 +186,7 @@ TEST_REAL(what_works_for_a_client_ends_when_it_goes_away)
     CHECK(server_stop(SIGTERM).cut >= 4);
 }
 
-/* It can't be told from one that went away. */
+/* The server can't distinguish it from a client that went away. */
 TEST_REAL(a_client_that_closes_its_half_while_it_is_worked_for_counts_as_gone)
 {
     SERVER("--timeout=100");
@@ -306,7 +306,7 @@ TEST_REAL(the_memory_of_many_connections_goes_back_to_the_system_when_most_have_
     CHECK_EQ(server_stop(SIGTERM).connections, CLIENTS);
 }
 
-/* They never end their requests, and go on after they were told that this is too slow. */
+/* They never end their requests, and continue after the server's answer that they are too slow. */
 TEST_REAL(clients_that_trickle_make_room_for_others_where_descriptors_are_few)
 {
     enum { CLIENTS = 140 };

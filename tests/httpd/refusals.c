@@ -207,7 +207,7 @@ TEST_REAL(the_last_answer_can_be_read_by_a_client_that_goes_on_sending)
     server_stop(SIGTERM);
 }
 
-TEST_REAL(a_client_that_expects_something_is_told_to_go_on_without)
+TEST_REAL(an_expectation_gets_status_417)
 {
     SERVER(NULL);
     REFUSED(REQUEST("GET", "/hello", "Expect: 100-continue\r\nContent-Length: 5\r\n"), 417);

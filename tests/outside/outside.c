@@ -1,6 +1,6 @@
 /*
- * A program outside of the tree, which knows libstrand as it is installed. tools/check-install.sh builds it in all ways
- * that the library can be had, and compares what it prints.
+ * A program outside of the tree that uses the installed libstrand. tools/check-install.sh builds it with each form of
+ * the library, and compares its output.
  */
 #include <stdio.h>
 #include <strand.h>

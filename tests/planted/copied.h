@@ -1,5 +1,5 @@
 /*
- * For bugs in strands that share the stack of an opened fibre: their frames are copied out and in before they strike.
+ * For bugs in strands of a shared fibre: their frames are copied out and in before the bug happens.
  */
 #ifndef PLANTED_COPIED_H
 #define PLANTED_COPIED_H

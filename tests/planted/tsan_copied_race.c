@@ -1,7 +1,7 @@
 /* expect: ThreadSanitizer: data race */
 /* expect: ^ *#0 counts .*tsan_copied_race */
 /*
- * Strands of two opened fibres, on two threads or on one after the other, count without an order between them. Each is
+ * Strands of two shared fibres, on one or two threads, increment a counter without synchronisation. Their frames are
  * copied out and in all the time.
  */
 #include "copied.h"

@@ -11,7 +11,7 @@
 
 STRAND_MESSAGE(number, { int n; });
 
-/* ---- an actor that does what it is told, once ---------------------------------------------------------------- */
+/* ---- an actor that calls a function, once ---------------------------------------------------------------- */
 
 typedef void act(strand_message *message);
 

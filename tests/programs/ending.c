@@ -141,7 +141,7 @@ static void *left_call(void *arg)
     return arg;
 }
 
-/* The run has been told to end, and does as soon as it has been given what it waits for. */
+/* The run was asked to end, and ends as soon as its wait is over. */
 static void *stopped(void *arg)
 {
     static useconds_t us = 100000;

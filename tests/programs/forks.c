@@ -30,7 +30,7 @@ static const char *what;
 static strand other; /* a strand of the parent's run */
 static strand_chan chan;
 static strand_port port;
-static strand_pool driven; /* by whoever says "driver" */
+static strand_pool driven; /* the case "driver" drives it */
 static strand_mutex mutex;
 STRAND_MONITOR(account, { int balance; });
 static struct account account;
@@ -183,7 +183,7 @@ static void print_at_exit(void)
         _exit(98);
 }
 
-/* Returns if the child is to go on with what it was called by. */
+/* Returns if the child must continue in the function that called this. */
 static void act(void)
 {
     if (!strncmp(what, "run", 3) && !is("run_handle"))

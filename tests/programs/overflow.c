@@ -44,7 +44,7 @@ static void *dive_with_big_frames(void *arg)
     return use_a_big_frame(0) == 2 ? arg : NULL;
 }
 
-/* Goes a little beyond the end, writing all the way, comes back and gives way. A sanitizer would see that at once. */
+/* Writes a little beyond the end, returns and yields. A sanitizer would report that at once. */
 static NOINLINE __attribute__((no_sanitize("address"), no_sanitize("thread"))) int touch_beyond(const char *top)
 {
     volatile char frame[64];

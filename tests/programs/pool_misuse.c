@@ -296,7 +296,7 @@ static void *ask_for_its_descriptor(void *arg)
     return arg;
 }
 
-/* On a plain thread, where no hook is told. */
+/* On a plain thread, where no hook is called. */
 static void *on_a_thread(void *(*fn)(void *), void *arg)
 {
     pthread_t thread;

@@ -17,7 +17,7 @@
 #define LIMIT (300 * STRAND_MS)
 enum { STOPPED_MS = 900 };
 
-/* By a child: who is stopped can't go on by himself. */
+/* A child process continues this one, because a stopped process can't continue by itself. */
 static void stand_still(void)
 {
     pid_t me = getpid(), child = fork();

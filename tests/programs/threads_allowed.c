@@ -20,7 +20,7 @@
 
 #define SKIPPED 77
 
-/* What sched_getaffinity answers: what the system says, unless the set is to have so many CPUs. */
+/* The CPUs that sched_getaffinity returns, if not 0; otherwise it asks the system. */
 static int pretended, first, step, mask_bits;
 
 static void pretend(int cpus, int the_first, int the_step, int bits)

@@ -1,8 +1,8 @@
 /*
- * Actors that tell, ask, watch, spawn, fail and stop each other, with mailboxes of several kinds, told by strands that
- * are cancelled meanwhile. Each message is handled once or dropped once, or it was not sent; those of a sender come in
- * order; an actor handles one at a time; who watches is told once at most, and after the end; a question is answered,
- * or refused, or interrupted; the function for the end is not interrupted.
+ * Actors that tell, ask, watch, spawn, fail and stop each other, with mailboxes of several kinds; strands send to them,
+ * and are cancelled meanwhile. Each message is handled once or dropped once, or it was not sent; messages of one sender
+ * arrive in order; an actor handles one at a time; a watcher is notified at most once, and after the end; an ask is
+ * answered, refused or interrupted; the stop function is not interrupted.
  */
 /* S-03, S-17, S-18, contract 6.2 */
 #include "sim.h"

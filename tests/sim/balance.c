@@ -1,8 +1,8 @@
 /*
- * A pool whose threads take strands over from each other all the time, while those yield, sleep, wake each other, spawn
- * and join; some are pinned; threads come and go; some strands are cancelled. Whoever is runnable runs: all come to
- * their ends, else it is a deadlock. Each has as many turns as it takes; who is pinned stays; what is sent arrives
- * once.
+ * A pool whose threads take strands over from each other all the time, while the strands yield, sleep, wake each other,
+ * spawn and join. Some strands are pinned, some are cancelled, and threads come and go. Every runnable strand runs: all
+ * end, otherwise the run reports a deadlock. Each strand gets all its turns; a pinned strand stays on its thread; each
+ * sent value arrives once.
  */
 #include "sim.h"
 

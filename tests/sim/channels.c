@@ -1,8 +1,9 @@
 /*
  * Channels and select, with random closes, cancels and deadlines: senders, receivers and strands that select among
- * several of both kinds, over channels of any capacity. Every value arrives once, or is dropped once at the end of its
- * channel, if its send has happened; and never, if it has not. Who receives gets the values of one sender in order. And
- * who waits without a limit, for a receiver that is there or for the close, is not forgotten: else it is a deadlock.
+ * several of both kinds, over channels of any capacity. If its send has happened, a value arrives once, or is dropped
+ * once at the end of its channel; otherwise never. A receiver gets the values of one sender in order. A strand that
+ * waits without a limit, for a receiver that exists or for the close, is not forgotten; otherwise the run reports a
+ * deadlock.
  */
 #include "sim.h"
 
@@ -20,7 +21,7 @@ static struct {
     strand_chan chans[CHANS];
     strand_semaphore permits; /* one, or none */
     strand_event event;
-    _Atomic int over[CHANS]; /* somebody was told that nothing is left */
+    _Atomic int over[CHANS]; /* a receive returned that the channel is closed and empty */
     bool drained;            /* each channel has a strand that receives until it is closed */
     _Atomic int count;       /* of values; the first is 1 */
     struct value {
@@ -196,7 +197,7 @@ static void receive(struct actor *actor)
     world.over[chan] |= result == -EPIPE;
 }
 
-/* Who can count on a receiver waits for ever. */
+/* Waits without a limit if a receiver is certain. */
 static void send_steadily(struct actor *actor)
 {
     struct choice choice = {.count = 2, .kinds = {SEND, RECEIVE}};

@@ -1,10 +1,10 @@
 /*
- * Small pools that are closed at once, again and again, by several strands of several pools, while their strands wait
- * for what others do at that very moment: events, values, messages of plain threads and handlers, bytes, time, a thread
- * of their own. Some are shielded, and end by themselves, the last one while somebody wakes it; some have a pool below
- * them, or children that are born just then; some are looked at by a plain thread, which does not know when they end.
- * Whoever goes on does so where it lives; whoever closes a pool finds nobody there; what was sent was received, or is
- * still there; a reader elsewhere whose descriptor such a pool has watched is told of the end.
+ * Small pools are closed by several strands of several pools at once, again and again, while their strands wait for
+ * events that happen at that moment: events, values, messages of plain threads and handlers, bytes, time, a thread of
+ * their own. Some strands are shielded and end by themselves, the last one while another strand wakes it; some have a
+ * pool below them, or spawn children just then; a plain thread inspects some, without knowing when they end. Every
+ * strand continues on its own pool; when a close returns, the pool has no strands; a sent value was received or is
+ * still there; a reader on another pool, whose descriptor such a pool has watched, gets the end of file.
  */
 #include "sim.h"
 
@@ -130,7 +130,7 @@ static void stay(struct sim_life *me, void *arg)
     sim_for_ever();
 }
 
-/* A pool below the pool, which is to end with whoever has opened it. */
+/* A pool below the pool, which ends with the strand that has opened it. */
 static void have_a_pool(struct sim_life *me, void *arg)
 {
     (void)arg;
@@ -148,7 +148,7 @@ static void pass_by(struct sim_life *me, void *arg)
     strand_yield();
 }
 
-/* They are born while the closer looks whom to cancel, into a scope that is told of each end; and are none of those. */
+/* Spawns children while the closer cancels the pool's strands, into a scope that is notified of each end. */
 static void have_children(struct sim_life *me, void *arg)
 {
     STRAND_SHIELD;
@@ -342,7 +342,7 @@ static void keep(struct sim_life *me, void *arg)
     strand_scope_cancel(others, "it is late");
 }
 
-/* ---- the last one, who ends by itself --------------------------------------------------------------------- */
+/* ---- the last strand, which ends by itself --------------------------------------------------------------------- */
 
 static void wait_for_the_last(struct sim_life *me, void *arg)
 {

@@ -1,9 +1,9 @@
 /*
  * Crews, and calls of every kind on them, by strands that are cancelled or run out of time at about the time when the
- * function begins or returns; crews that shrink at once, that let nobody wait, and that end while strangers are in
- * them. Of each call the function runs once at most. It has run, and the caller gets its result; or the caller throws,
- * and the result is dropped if there is one, and the arguments are released once. Who is not interrupted is not
- * forgotten: else it is a deadlock.
+ * function begins or returns; crews that shrink at once, that have no queue, and that end while strangers are in them.
+ * The function of a call runs at most once. Either it has run and the caller gets its result; or the caller throws, a
+ * result is dropped, and the arguments are released once. A caller that is not interrupted is not forgotten; otherwise
+ * the run reports a deadlock.
  */
 #include "sim.h"
 
@@ -18,7 +18,7 @@ enum { CREWS = 3, CALLERS = 6, TURNS = 3, OWNERS = 2, CALLS = 64 };
 struct args {
     struct call *call;
     uint64_t guard, answer;
-    int64_t ns; /* how long it takes; longer than any run: until it is told to stop */
+    int64_t ns; /* how long it takes; FOR_EVER: until `stopped` is set */
     _Atomic bool stopped;
 };
 #define FOR_EVER (3600 * STRAND_S)

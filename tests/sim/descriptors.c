@@ -1,7 +1,7 @@
 /*
- * Descriptors against close and cancel: writers and readers of pipes and of a connection, who are cancelled, run out of
- * time, or lose the descriptor to somebody who closes it. Bytes come in order, none twice, and none is lost while both
- * ends are there; who uses what was closed is told so; and all descriptors are given back.
+ * Descriptors against close and cancel: writers and readers of pipes and of a connection are cancelled, run out of
+ * time, or lose the descriptor to a strand that closes it. Bytes arrive in order and once, and none is lost while both
+ * ends are open; using a closed descriptor returns an error; and all descriptors are closed at the end.
  */
 #include "sim.h"
 
@@ -24,9 +24,9 @@ enum {
     LINE = 6000
 };
 
-static char large[STREAMS][LARGE]; /* a writer each, who may wait for long */
+static char large[STREAMS][LARGE]; /* each has one writer, which may wait for long */
 
-/* One direction. Who closes an end says so before. */
+/* One direction. A strand that closes an end first sets `closing`. */
 struct stream {
     int in, out; /* to be written, to be read */
     _Atomic int in_closing, out_closing, in_closed, out_closed;
@@ -385,7 +385,7 @@ static void unreliable(struct sim_life *me, void *arg)
     STRAND_SCOPE(scope);
     for (int i = 0; i < LINES; i++)
         sim_spawn(me, scope, speak, &world.lines[i]);
-    strand_exception *e = sim_try(me, accept_lines, arg); /* who ran out of time has not called */
+    strand_exception *e = sim_try(me, accept_lines, arg); /* a caller that ran out of time has not called */
     SIM_CHECK(!e || strand_exception_is(e, &STRAND_TIMED_OUT));
     sim_settle(e);
     strand_scope_join(scope);

@@ -18,7 +18,7 @@ struct family {
     bool service;
 };
 
-/* ---- who is told -------------------------------------------------------------------------------- */
+/* ---- reporting failures -------------------------------------------------------------------------------- */
 
 /* For good: the exception is given back. Interruptions go on. */
 static void deal_with(strand_exception *e)
@@ -89,7 +89,7 @@ static void join_each(struct sim_life *me, struct family *family)
     }
 }
 
-/* Of a service, whose children nobody joins by themselves. */
+/* Fetches a failure of a service, whose children can't be joined. */
 static void fetch_one(struct family *family)
 {
     strand failed;
@@ -193,8 +193,8 @@ static void wait_for_the_failure(struct sim_life *me)
     sim_for_ever();
 }
 
-/* One certain end, by which the policy ends all others: the owner, who is not asked by COLLECT and FIRST_WINS, and the
- * siblings, whom TOGETHER and FIRST_WINS cancel. */
+/* One child certainly ends, and the policy ends the others. COLLECT and FIRST_WINS do not interrupt the owner; TOGETHER
+ * and FIRST_WINS cancel the siblings. */
 static void owner_of_eternals(struct sim_life *me, void *arg)
 {
     struct family family = {.count = 1 + (int)sim_draw(&me->chance, CHILDREN)};

@@ -1,6 +1,6 @@
 /*
- * Actors that set their receive timeout anew at about the time when it fires, and are told something then; at the end
- * nobody tells them anything. Each hears that it has been idle, then; never earlier than it was idle for so long.
+ * Actors that set their receive timeout again at about the time when it fires, and get messages then. In the end the
+ * messages stop. Then each actor gets the message that it was idle, and never before it was idle for that long.
  */
 #include "sim.h"
 

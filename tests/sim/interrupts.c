@@ -1,7 +1,7 @@
 /*
- * Waits that nothing ends but an interruption, in every way that there is to wait: by a cancel, a deadline or the
- * failure of a child, which come at about the time when the wait begins. Each of them ends the wait, and nothing else
- * does; what was waited for is left as it was. An interruption that is lost leaves somebody waiting for ever.
+ * Waits of every kind that only an interruption ends: a cancel, a deadline or the failure of a child, which comes at
+ * about the time when the wait begins. Each of them ends the wait, and nothing else does; the object of the wait is
+ * unchanged. After a lost interruption a strand would wait for ever.
  */
 /* contract 5.1 */
 #include "sim.h"
@@ -34,7 +34,7 @@ static struct {
     _Atomic int interrupted;
 } world;
 
-/* ---- ways to wait, in vain --------------------------------------------------------------------------- */
+/* ---- ways to wait without success --------------------------------------------------------------------------- */
 
 static void wait_for_a_child(struct sim_life *me)
 {
@@ -128,7 +128,7 @@ static void wait_for_bytes(struct sim_life *me)
     strand_read(world.pipe[0], &byte, 1);
 }
 
-/* Until it is told to stop. */
+/* Runs until `stop` is called. */
 static void *stay(void *arg)
 {
     _Atomic int *stopped = arg;
@@ -263,7 +263,7 @@ static void victims(struct sim_life *me, void *arg)
 
 /* ---- a barrier that may open ---------------------------------------------------------------------------- */
 
-/* Others are cancelled while the last one comes. Who is not, and was left alone, is cancelled in the end. */
+/* Members are cancelled while the last one arrives. A member that is left waiting alone is cancelled in the end. */
 static void member(struct sim_life *me, void *arg)
 {
     (void)arg;

@@ -81,7 +81,7 @@ static void take_from_the_stock(void)
     world.used++;
 }
 
-/* For who waits for ever something is made; who dies puts it back. */
+/* Takes one from the stock. A strand with a deadline puts it back; for one without, the maker adds one. */
 static void use(struct sim_life *me)
 {
     if (!mortal(me)) {
@@ -140,7 +140,7 @@ static void write(struct sim_life *me)
     SIM_CHECK_EQ(world.readers, 0);
 }
 
-/* Behind a writer who dies in vain. */
+/* Reads behind a writer that runs out of time while it waits. */
 static void read_with_the_root(struct sim_life *me)
 {
     if (mortal(me)) {
@@ -165,7 +165,7 @@ static void give_back(uint32_t *n)
     strand_semaphore_release_many(&world.many, *n);
 }
 
-/* Who dies may have wanted all of them, which is in vain, and keeps those behind it waiting. */
+/* A strand with a deadline may want all permits, which it never gets; meanwhile those behind it wait. */
 static void have_many_permits(struct sim_life *me)
 {
     uint32_t wanted = 1 + sim_draw(&me->chance, MANY - !mortal(me));
@@ -300,7 +300,7 @@ static void make_world(void)
     strand_prio_options options = {.size = sizeof options, .permits = PERMITS, .priority = by_number};
     strand_prio_init(&world.prio, &options);
     strand_limit_init(&world.limit, LIMIT, NULL);
-    strand_limit_init(&world.other_limit, 1, NULL); /* is taken after the other: who waits for it has that */
+    strand_limit_init(&world.other_limit, 1, NULL); /* is taken after the other one, which its waiters hold */
     strand_group_add(&world.group, STRANDS);
     strand_semaphore_acquire(&world.many);
     strand_rwlock_read(&world.read_lock);
@@ -325,7 +325,8 @@ static void check_world(void)
     SIM_CHECK_EQ(strand_prio_waiting(&world.prio), 0);
     SIM_CHECK_EQ(strand_limit_in_flight(&world.limit), 0);
     SIM_CHECK_EQ(strand_limit_in_flight(&world.other_limit), 0);
-    SIM_CHECK(strand_group_count(&world.group) == 0 || sim_refuses_memory()); /* who has not begun, is not done */
+    SIM_CHECK(strand_group_count(&world.group) == 0 ||
+              sim_refuses_memory()); /* a strand that could not start is not done */
 }
 
 static void join_one(struct sim_life *me, void *one)
@@ -334,7 +335,7 @@ static void join_one(struct sim_life *me, void *one)
     sim_take(strand_join(((struct sim_life *)one)->handle));
 }
 
-/* Those that were pruned end by that, and no others. Who waits for ever ends in no other way than by its return. */
+/* Only pruned strands end as pruned. A strand that waits without a limit ends only by its return. */
 static void join_all(struct sim_life *me, struct sim_life **strands)
 {
     for (int i = 0; i < STRANDS; i++) {
@@ -347,7 +348,7 @@ static void join_all(struct sim_life *me, struct sim_life **strands)
     SIM_CHECK_EQ(world.pruned, 0);
 }
 
-/* Some of those who die can be cancelled; whoever waits for a permit can be pruned. The event is set for those who
+/* Some strands may be cancelled, and those that wait for a permit may be pruned. The event is set for strands that
  * still wait for it. */
 static void play(struct sim_life *me, void *arg)
 {
@@ -365,7 +366,7 @@ static void play(struct sim_life *me, void *arg)
             world.pruned += (int)strand_prio_prune(&world.prio, sim_draw(&me->chance, 2), "too many");
     }
     strand_event_set(&world.event);
-    if (sim_refuses_memory()) { /* the maker, or who holds a permit, may have ended by that: nobody is sure to get any
+    if (sim_refuses_memory()) { /* the maker or a holder of a permit may have ended, so no waiter is sure to get one
                                  */
         strand_sleep(sim_draw(&me->chance, 200) * STRAND_US);
         strand_scope_cancel(scope, "it is over");

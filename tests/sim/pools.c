@@ -1,9 +1,9 @@
 /*
  * Pools that are opened, resized and closed while strands of all pools spawn onto them, pin strands to their threads,
- * open fibres there, hand values on, hand each other off, and are cancelled at any time. Some are ended by the close of
- * their pool, and nothing else. Whoever goes on is on its own pool, and on its own thread if it is pinned; when a pool
- * is closed nobody lives on it any more; nobody is cancelled by the close of another; threads that are to go do, and
- * leave nobody behind; a value that was sent arrives once, or is left in the channel.
+ * open fibres there, pass values on, hand each other off, and are cancelled at any time. Only the close of their pool
+ * ends some of them. A strand always continues on its own pool, and if pinned on its own thread; a closed pool has no
+ * strands; closing a pool cancels no strand of another one; threads that must leave do so, and leave no strand behind;
+ * a sent value arrives once, or is left in the channel.
  */
 /* S-41, S-59, V-10, V-11, contract 2.14 */
 #include "sim.h"
@@ -71,7 +71,7 @@ static bool is_refusal(const strand_exception *e)
 
 /* ---- what a strand does ---------------------------------------------------------------------------------- */
 
-/* The second word of its argument is the depth that is left; of a pinned one the first is the thread. */
+/* The second word of a strand's argument is the remaining depth; the first word of a pinned strand's is the thread. */
 static int depth_of(void *arg)
 {
     return (int)((uintptr_t)arg & 15);
@@ -91,7 +91,7 @@ static void begin(const struct sim_life *me)
         SIM_CHECK(same(world.fibre_pools[me->tag - 1], strand_pool_self()));
 }
 
-/* Until its pool is closed, or who is responsible for it ends it. */
+/* Waits until its pool is closed, or until its owner ends it. */
 static void stay(struct sim_life *me, void *arg)
 {
     (void)arg;
@@ -208,7 +208,7 @@ static void lock(struct sim_life *me, void *arg)
 
 /* ---- an errand ------------------------------------------------------------------------------------------- */
 
-/* Nobody sleeps meanwhile: who waits is woken by a strand of another pool, while the pool of the first two is busy. */
+/* No strand sleeps meanwhile: a strand of another pool wakes the waiter, while the pool of the first two is busy. */
 static void wait_for_event(struct sim_life *me, void *event)
 {
     SIM_CLEANUP(me);
@@ -255,7 +255,7 @@ static void resize(struct sim_life *me, void *arg)
     SIM_CHECK(error == 0 || error == -EBUSY || error == -ESHUTDOWN || (error == -ENOMEM && sim_refuses_memory()));
     world.resized += error == 0;
 }
-/* Of the strand's own pool, for others to live on. */
+/* Opens a fibre of the strand's own pool for other strands. */
 static void open_fibre(struct sim_life *me, void *arg)
 {
     (void)arg;
@@ -309,7 +309,7 @@ static void do_one(struct sim_life *me, void *arg)
         deep[what - 7](me, arg);
 }
 
-/* Wherever it goes on, whoever has woken it. */
+/* Checks the pool and thread on which the strand continues. */
 static void look_where(const struct sim_life *me, void *arg)
 {
     int thread = (int)((uintptr_t)arg / 16) - 1;
@@ -355,7 +355,7 @@ static void close_to_others(struct place **place)
         strand_yield();
 }
 
-/* Those that are to go, go, whatever the strands do. */
+/* Threads that must leave do so, whatever the strands do. */
 static void check_threads(strand_pool pool)
 {
     strand_pool_info info = {.size = sizeof info};

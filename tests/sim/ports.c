@@ -1,9 +1,9 @@
 /*
  * Ports: strands, plain threads and handlers of signals send messages of all lengths, while strands receive, select,
  * are cancelled and run out of time, and while anybody closes the ports, or leaves their scopes. A message whose send
- * has happened is received once, whole, or dropped once; those of one sender come in order; when a port was over for
- * somebody nothing comes of it any more. Who receives without a limit until it is over is not forgotten: else it is a
- * deadlock.
+ * has happened is received once, whole, or dropped once; messages of one sender arrive in order; after a receive has
+ * returned that the port is over, no message comes. A strand that receives without a limit until the port is over is
+ * not forgotten; otherwise the run reports a deadlock.
  */
 /* contract 1.3 */
 #include "sim.h"
@@ -359,7 +359,7 @@ static void act(struct sim_life *me, void *arg)
     }
 }
 
-/* By whoever; but at the end each is. */
+/* Any strand may close a port; at the end every port is closed. */
 static void close_some(struct sim_life *me)
 {
     int *port = &zero_and_one[sim_draw(&me->chance, PORTS)];

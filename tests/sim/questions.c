@@ -15,7 +15,7 @@ enum { ASKERS = 3, HELPERS = 2, TURNS = 4, WIDTH = 2, ANSWERS = ASKERS * TURNS *
 static struct {
     strand_actor all;
     bool deep, fails; /* there are routers below; actors fail, and end */
-    strand_chan kept; /* a struct kept for each answer that a helper is to give */
+    strand_chan kept; /* a struct kept for each answer that a helper must give */
     _Atomic int actors, over;
 } world;
 

@@ -1,10 +1,9 @@
 /*
- * Tokens go from hand to hand over channels: through several pools, which are resized and closed meanwhile; to strands
- * that are pinned; by way of naps, children, offloaded calls, plain threads and their messages, and pools that are
- * opened for one hand-over. Somebody waits for quiet: of all pools it is quiet only if there is no token left; of one
- * pool, and of those where it is enough that nobody can go on, it gets quiet. In some runs the root waits for ever in
- * the end: it is told of a deadlock, or the run ends, when no token is left, and not before. Whoever is not told waits
- * for ever, and that is a deadlock.
+ * Strands pass tokens on over channels: through several pools, which are resized and closed meanwhile; to pinned
+ * strands; and by sleeps, children, offloaded calls, plain threads and their messages, and pools that are opened for
+ * one pass. Some strands wait for quiescence. All pools together are quiescent only if no token is left; a single pool,
+ * or stalled pools, become quiet at some time. In some runs the root waits for ever in the end: when no token is left,
+ * and not before, it gets a deadlock, or the run ends. If a waiter is not woken, the run reports a deadlock.
  */
 /* S-35, S-42, S-62, S-63, S-64 */
 #include "sim.h"
@@ -35,7 +34,7 @@ static struct {
 
 /* ---- a token's way ---------------------------------------------------------------------------------------- */
 
-/* In every channel there is room for all of them: who passes one on does not wait. */
+/* Every channel has room for all tokens, so passing one on does not wait. */
 static void pass_on(struct sim_life *me, void *arg)
 {
     int hops = (int)(intptr_t)arg;
@@ -221,7 +220,7 @@ static void for_ever(struct sim_life *me, void *arg)
     strand_event_wait(&world.never);
 }
 
-/* With tokens on their way: what the root is told, it is told when they have come to rest. */
+/* The root waits for ever while tokens are on their way: the deadlock comes after they have come to rest. */
 static void get_stuck(struct sim_life *me)
 {
     strand_exception *e = sim_try(me, for_ever, NULL);

@@ -1,8 +1,8 @@
 /*
- * Guests on a few shared fibres: they sleep, give way, go deep, hand values on through channels, wait for each other,
- * fail, open fibres, and are cancelled and trimmed at any time; some sleep so long that fibres are trimmed because they
- * rest. Whoever goes on finds its frames as it has left them; at most one of a fibre runs at a time; at the end no
- * saved stack is left.
+ * Guests on a few shared fibres: they sleep, yield, recurse deeply, pass values through channels, wait for each other,
+ * fail, open fibres, and are cancelled and trimmed at any time; some sleep so long that idle fibres are trimmed. A
+ * strand continues with its frames unchanged; at most one strand of a fibre runs at a time; at the end no saved stack
+ * is left.
  */
 /* V-12, V-21 */
 #include "sim.h"

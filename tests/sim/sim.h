@@ -126,7 +126,7 @@ void sim_observe(uint64_t what);
 /** How often the library has told the log hook in this run that an exception was lost. */
 int sim_logged(void);
 
-/** Whether this run is told when it is out of work: STRAND_OUT_OF_WORK_THROW or END; else it waits (SIM_OUT_OF_WORK).
+/** What this run does when it is out of work: STRAND_OUT_OF_WORK_THROW or END; otherwise it waits (SIM_OUT_OF_WORK).
  */
 enum strand_out_of_work sim_out_of_work(void);
 

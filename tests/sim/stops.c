@@ -1,8 +1,8 @@
 /*
- * A run that is shut down by several at once: strands of its pools, plain threads, handlers of signals that come
- * anywhere, each with a time to drain of its own. Meanwhile strands of all pools wait to hear of it in every way, or
- * look. Nobody hears of it before somebody has asked; whoever waits for it does, also in a shield; the root is
- * cancelled once the earliest instant has come, and not before, unless nothing is left to be done.
+ * Several parties shut a run down at once: strands of its pools, plain threads, signal handlers at any point, each with
+ * its own time to drain. Meanwhile strands of all pools wait for the shut-down in every way, or poll for it. No strand
+ * sees it before the first call; every waiter is woken, also in a shield; the root is cancelled when the earliest
+ * instant comes, and not before, unless the run is out of work.
  */
 #include "sim.h"
 
@@ -18,7 +18,7 @@ enum { STOPPERS = 4, LISTENERS = 6, POOLS = 3, CALLS = 5 };
 struct stop {
     strand_run_handle run;
     int64_t drain;
-    bool stays; /* who calls is a strand of the run: that can't have ended */
+    bool stays; /* the caller is a strand of the run, so the run can't have ended */
 };
 
 static struct {
@@ -52,7 +52,7 @@ static void *call_from_a_thread(void *stop)
     return stop;
 }
 
-/* Whoever calls does so later than this, so what it asks for is not earlier. */
+/* Called before the call itself, so the instant that the call asks for is not earlier. */
 static void announce(const struct stop *stop)
 {
     int64_t by, least = world.least;
@@ -232,10 +232,11 @@ static void check_interruption(const strand_exception *e)
     if (sim_no_memory(e)) /* for that very exception */
         return;
     SIM_CHECK(strand_exception_is(e, &STRAND_INTERRUPTED));
-    if (sim_refuses_memory() && !*strand_exception_who(e)) /* for what is to be said of it */
+    if (sim_refuses_memory() && !*strand_exception_who(e)) /* for the reason */
         return;
     SIM_CHECK(!strcmp(strand_exception_who(e), "the run itself"));
-    const char *why = strand_exception_why(e); /* the second: who was to say why is being interrupted in that */
+    const char *why =
+        strand_exception_why(e); /* the second text: the caller is interrupted before it sets the reason */
     SIM_CHECK(!strcmp(why, "stop, says the workload") || !strcmp(why, "it is shut down"));
     SIM_CHECK(!world.ticks || sim_refuses_memory() || strand_now().ns >= world.least);
 }

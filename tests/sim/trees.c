@@ -1,6 +1,6 @@
 /*
- * Trees of strands that end in every possible way, while anybody cancels anybody and waits for anybody. The law is that
- * of all workloads: who was spawned began and ended once, and every result was taken once.
+ * Trees of strands that end in every possible way, while any strand cancels any other and waits for any other. The law
+ * is that of all workloads: each spawned strand begins and ends once, and every result is taken once.
  */
 #include "sim.h"
 
@@ -19,7 +19,7 @@ static void wait_for(struct sim_life *me, void *other)
     world.waited++;
 }
 
-/* Who is waited for may be waiting for this strand: so there is a limit to it. */
+/* Waits with a limit, because the other strand may wait for this one. */
 static void wait_a_while(struct sim_life *me, void *other)
 {
     STRAND_DEADLINE(strand_in(sim_draw(&me->chance, 40) * STRAND_US));

@@ -1,7 +1,7 @@
 /*
- * What every strand, scope, actor and exception costs, a line each: bytes, as tools/check-sizes.sh compares them with
- * what tests/sizes/expected allows. The live stack is that of the simplest strand that yields, and that sleeps, as the
- * figures of an opened fibre have it; the others are the library's own structures.
+ * Prints the bytes that every strand, scope, actor and exception costs, a line each. tools/check-sizes.sh compares them
+ * with tests/sizes/expected. The live stack is that of the simplest strand that yields or sleeps, measured on a shared
+ * fibre; the others are the library's own structures.
  */
 #include "../../src/actor/actor.h"
 #include "../../src/strand/core.h"

@@ -1,9 +1,9 @@
 /*
  * Actors on real threads: strands, plain threads and actors tell, ask, watch, make, restart and stop each other, on
- * pools of several kinds and with mailboxes of several kinds. Each message that was sent is handled or a dead letter,
- * once; what it owns is given back once; who watches is told once; who asks hears of an answer or of the end; a parent
- * whose failed child waits for its decision does not wait for that child (-EDEADLK); an actor does one thing at a time,
- * begins as often as it ends, and has the messages of a sender in their order.
+ * pools of several kinds and with mailboxes of several kinds. Each sent message is handled or becomes a dead letter,
+ * once, and its resources are freed once; a watcher is notified once; an ask gets an answer or the end of the actor; a
+ * parent whose failed child waits for its decision can't wait for that child (-EDEADLK); an actor does one thing at a
+ * time, begins as often as it ends, and gets the messages of a sender in order.
  */
 #define SUITE stress_actors
 #include "test.h"
@@ -48,7 +48,7 @@ static unsigned draw(uint64_t *chance, unsigned below)
     return (unsigned)(*chance >> 33) % below;
 }
 
-/* Unless the caller itself is to end. */
+/* Continues unless the caller itself must end. */
 static void go_on_after(strand_exception *e)
 {
     if (e && strand_exception_is(e, &STRAND_INTERRUPTED))

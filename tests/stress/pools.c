@@ -144,7 +144,7 @@ static void *send_for_a_while(void *arg)
     return arg;
 }
 
-/* On its thread, whoever wakes it; what it gets it passes on. */
+/* Passes values on, and always continues on its own thread. */
 static void *pass_on(void *arg)
 {
     long value;

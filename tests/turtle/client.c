@@ -1,8 +1,8 @@
 /*
  * usage: client DO...
  *
- * What a user does to the window of examples/turtle, as another client of the X server: the only window that can be
- * told to close. Each DO is one of: close, as the button of a window manager does; space, a key; move, the pointer
+ * Acts like a user on the window of examples/turtle, as another client of the X server: the only window that accepts a
+ * request to close. Each DO is one of: close, as the button of a window manager does; space, a key; move, the pointer
  * across the window in 50 steps; cover, with a window that goes away again.
  */
 #include <stdio.h>

@@ -13,7 +13,7 @@
 #define MS INT64_C(1000000)
 enum { MOST = 32, ROOM = 64 * 1024 };
 
-/* A thread that says who it is, and then does something until it is told to stop. */
+/* A thread that publishes its id, then works until `stop` is set. */
 static struct {
     _Atomic uint32_t id;
     _Atomic int stop;

@@ -28,7 +28,7 @@ struct co_host {
 
 static __thread struct co_host co_host;
 
-/* Looked up anew after each switch: a coroutine may go on on another thread. */
+/* Called again after each switch: a coroutine may continue on another thread. */
 ARCH_NOT_INSTRUMENTED static NOINLINE __attribute__((unused)) struct co_host *co_here(void)
 {
     __asm__ volatile("" ::: "memory");

@@ -1,6 +1,6 @@
 /*
- * Descriptors and addresses: what the system says is handed on, what is only disturbed is done again, and a descriptor
- * that can't be told not to wait is asked first.
+ * Descriptors and addresses: results of the system are passed on, interrupted calls are repeated, and a descriptor that
+ * can't be made non-blocking is polled first.
  */
 #include "arch_refuse.h"
 

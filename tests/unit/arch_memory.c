@@ -1,5 +1,5 @@
 /*
- * Mappings are zero, discarding keeps guards, guards fault, and the ways to make them give way to each other.
+ * Mappings are zero, discarding keeps guards, guards fault, and if one way to make a guard fails the next one is used.
  */
 #include "arch_check.h"
 
@@ -96,7 +96,7 @@ static int64_t mappings_most(void)
     return most;
 }
 
-/* Half of the system's mappings go to guards, two for each; what is given back can be had again. */
+/* Guards use at most half of the system's mappings, two each; released ones can be used again. */
 /* contract 3.10 */
 static void guards_by_mappings_are_limited(void)
 {

@@ -360,7 +360,7 @@ static void a_later_handler_is_left_alone(void)
     CHECK(now.sa_sigaction == first.sa_sigaction);
 }
 
-/* Whoever was over ours has put it back before the next enter: it is ours again, and goes at the end. */
+/* The other handler restores ours before the next enter: it is ours again, and is removed at the end. */
 static void a_handler_that_was_put_back_is_taken_up_again(void)
 {
     struct sigaction first, ours, now, action = {.sa_handler = other};

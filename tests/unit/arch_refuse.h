@@ -1,6 +1,6 @@
 /*
- * Calls of the system that are refused on purpose. A program that includes this has its own definitions of them, which
- * stand before those of the C library; they do as they are told by refuse(), and else what those do.
+ * System calls that fail on purpose. A program that includes this has its own definitions of them, which take
+ * precedence over those of the C library. They fail as set by refuse(), and otherwise do the same as those.
  */
 #ifndef ARCH_REFUSE_H
 #define ARCH_REFUSE_H

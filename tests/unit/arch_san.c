@@ -127,7 +127,7 @@ static void a_stack_can_be_used_again(void)
     co_free(&co);
 }
 
-/* Nor does it count for whoever has the addresses after the stack was given back. */
+/* Nor does it affect the next user of the addresses after the stack was freed. */
 static void what_lay_on_a_stack_is_forgotten_with_it(void)
 {
     struct co co;

@@ -1,5 +1,6 @@
 /*
- * Traces: of the caller, of a suspended context in place and as an image, of what a signal interrupted; names.
+ * Traces of the caller, of a suspended context in place and as a saved stack, and of the code that a signal
+ * interrupted; names.
  */
 #include "arch_co.h"
 

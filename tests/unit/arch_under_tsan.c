@@ -89,7 +89,7 @@ static void a_context_is_a_fiber_of_its_own(void)
     co_free(&co);
 }
 
-/* What others keep above a stack stays there when its memory is mapped anew, and what lay on it is gone. */
+/* Data above a stack stays when the stack's memory is mapped again; the contents of the stack are gone. */
 static void the_memory_of_a_new_stack_is_new(void)
 {
     struct co co;
