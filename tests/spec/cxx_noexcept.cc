@@ -312,115 +312,6 @@ void cancel_while_it_waits(strand child)
     strand_wait(child);
 }
 
-/* contract 4.73 */
-TEST_INSIDE(a_handler_inside_of_a_noexcept_function_catches_an_interruption_at_once)
-{
-    STRAND_SCOPE(scope);
-    cancel_while_it_waits(spawn_fresh(scope, [](void *arg) -> void * {
-        [&]() noexcept {
-            try {
-                wait_for_the_end();
-            } catch (...) {
-                test_log("caught");
-            }
-        }();
-        return arg;
-    }));
-    CHECK_LOG("caught");
-}
-
-/* contract 4.73 */
-TEST_INSIDE(a_try_block_inside_of_a_noexcept_function_catches_an_interruption_at_once)
-{
-    STRAND_SCOPE(scope);
-    cancel_while_it_waits(spawn_fresh(scope, [](void *arg) -> void * {
-        [&]() noexcept {
-            STRAND_TRY {
-                wait_for_the_end();
-            }
-            STRAND_CATCH(&STRAND_ANY, e) {
-                test_log("caught");
-            }
-            STRAND_END
-        }();
-        return arg;
-    }));
-    CHECK_LOG("caught");
-}
-
-void (*old_action)(int);
-int restored;
-
-struct RestoresHandler {
-    bool installed;
-    ~RestoresHandler()
-    {
-        if (installed)
-            old_action(SIGUSR1);
-        restored++;
-    }
-};
-
-static NOINLINE void wait_with_a_handler(bool installed)
-{
-    RestoresHandler restores = {installed};
-    wait_for_the_end();
-}
-
-TEST_INSIDE(a_destructor_may_call_a_variable_that_holds_no_function)
-{
-    STRAND_SCOPE(scope);
-    restored = 0;
-    std::signal(SIGUSR2, SIG_IGN);
-    old_action = std::signal(SIGUSR2, SIG_DFL);
-    cancel_while_it_waits(spawn_fresh(scope, [](void *arg) -> void * {
-        wait_with_a_handler(arg != nullptr);
-        return arg;
-    }));
-    CHECK_EQ(restored, 1);
-}
-
-struct SaysGoodbye {
-    ~SaysGoodbye()
-    {
-        STRAND_TRY {
-            strand_yield();
-            test_log("said");
-            strand_throw(&STRAND_ERROR, "caught");
-        }
-        STRAND_CATCH(&STRAND_ERROR, e) {
-            test_log("%s", strand_exception_text(e));
-        }
-        STRAND_END
-    }
-};
-
-TEST_INSIDE(a_try_block_that_catches_no_interruption_is_shielded_in_a_destructor_during_unwinding)
-{
-    STRAND_SCOPE(scope);
-    cancel_while_it_waits(spawn_fresh(scope, [](void *arg) -> void * {
-        SaysGoodbye goodbye;
-        wait_for_the_end();
-        return arg;
-    }));
-    CHECK_LOG("said caught");
-}
-
-TEST_INSIDE(a_handler_outside_of_a_noexcept_function_catches_an_interruption_after_it)
-{
-    STRAND_SCOPE(scope);
-    cancel_while_it_waits(spawn_fresh(scope, [](void *arg) -> void * {
-        try {
-            close_slowly();
-            strand_checkpoint();
-        } catch (...) {
-            test_log("caught");
-        }
-        return arg;
-    }));
-    CHECK_LOG("waited caught");
-}
-
 TEST_INSIDE(a_deadline_that_passes_in_a_noexcept_function_holds_after_it)
 {
     world.end = {};
@@ -708,6 +599,39 @@ struct Trying {
     }
 };
 
+void (*old_action)(int); /* SIG_IGN, which is no function */
+
+struct RestoresHandler {
+    bool installed;
+    ~RestoresHandler()
+    {
+        if (installed)
+            old_action(SIGUSR1);
+        test_log("restored");
+    }
+};
+
+static NOINLINE void wait_with_a_handler(bool installed)
+{
+    RestoresHandler restores = {installed};
+    wait_for_the_end();
+}
+
+struct SaysGoodbye {
+    ~SaysGoodbye()
+    {
+        STRAND_TRY {
+            strand_yield();
+            test_log("said");
+            strand_throw(&STRAND_ERROR, "caught");
+        }
+        STRAND_CATCH(&STRAND_ERROR, e) {
+            test_log("%s", strand_exception_text(e));
+        }
+        STRAND_END
+    }
+};
+
 /* What a strand does, and the log of one that is cancelled while it waits. */
 struct Form {
     const char *name;
@@ -716,6 +640,35 @@ struct Form {
 };
 
 const Form forms[] = {
+    {"a noexcept function", close_slowly, "waited interrupted"},
+    {"a handler inside of a noexcept function",
+     []() noexcept {
+         try {
+             wait_for_the_end();
+         } catch (...) {
+             test_log("caught");
+         }
+     },
+     "caught interrupted"},
+    {"a try block inside of a noexcept function",
+     []() noexcept {
+         STRAND_TRY {
+             wait_for_the_end();
+         }
+         STRAND_CATCH(&STRAND_ANY, e) {
+             test_log("caught");
+         }
+         STRAND_END
+     },
+     "caught interrupted"},
+    {"a destructor with a try block that catches no interruption, during unwinding",
+     [] {
+         SaysGoodbye goodbye;
+         wait_for_the_end();
+     },
+     "said caught interrupted"},
+    {"a destructor that may call a variable that holds no function", [] { wait_with_a_handler(old_action == SIG_ERR); },
+     "restored interrupted"},
     {"a destructor with an object", [] { Waiting waiting; }, "held waited released interrupted"},
     {"a destructor below another object",
      [] {
@@ -805,8 +758,11 @@ void *run_form(void *form)
     return form;
 }
 
-TEST_INSIDE(an_inlined_function_defers_an_interruption_as_one_that_is_called)
+/* contract 4.73 */
+TEST_INSIDE(noexcept_functions_defer_an_interruption_until_their_end_and_handlers_inside_take_it_at_once)
 {
+    std::signal(SIGUSR2, SIG_IGN);
+    old_action = std::signal(SIGUSR2, SIG_DFL);
     for (const Form &form : forms) {
         STRAND_SCOPE(scope);
         world.end = {};

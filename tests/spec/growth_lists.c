@@ -397,158 +397,66 @@ static void compare_from(int count, void (*work)(int count))
     growth_compare(time_of, &m, growth_count(count));
 }
 
-static void compare(void (*work)(int count))
+/* Many strands wait in each of these ways. */
+static void compare_waits(size_t count, void (*const *how)(void))
 {
-    compare_from(100000, work);
+    for (size_t i = 0; i < count; i++) {
+        struct measure m = {.how = &how[i]};
+        growth_compare(time_of, &m, growth_count(100000));
+    }
 }
 
-static void compare_waits(void (*how)(void))
+#define COMPARE_WAITS(...)                                                                                             \
+    do {                                                                                                               \
+        void (*const how[])(void) = {__VA_ARGS__};                                                                     \
+        compare_waits(sizeof how / sizeof *how, how);                                                                  \
+    } while (0)
+
+TEST_REAL(many_that_wait_for_locks_are_interrupted_one_by_one)
 {
-    struct measure m = {.how = &how};
-    growth_compare(time_of, &m, growth_count(100000));
+    COMPARE_WAITS(wait_for_mutex, wait_for_reading, wait_for_writing, wait_for_permit, wait_for_limit);
 }
 
-TEST_REAL(many_that_wait_for_an_event_are_interrupted_one_by_one)
+TEST_REAL(many_that_wait_for_each_other_are_interrupted_one_by_one)
 {
-    compare_waits(wait_for_event);
+    COMPARE_WAITS(wait_for_event, wait_for_condition, wait_at_barrier, wait_for_latch, wait_for_once);
 }
 
-TEST_REAL(many_that_wait_for_a_mutex_are_interrupted_one_by_one)
+TEST_REAL(many_that_wait_for_values_are_interrupted_one_by_one)
 {
-    compare_waits(wait_for_mutex);
+    COMPARE_WAITS(wait_to_receive, wait_to_send, wait_for_message, wait_for_any);
 }
 
-TEST_REAL(many_that_wait_to_read_under_a_lock_are_interrupted_one_by_one)
+TEST_REAL(many_that_wait_for_bytes_times_and_quiescence_are_interrupted_one_by_one)
 {
-    compare_waits(wait_for_reading);
+    COMPARE_WAITS(wait_for_bytes, wait_for_time, wait_for_quiet);
 }
 
-TEST_REAL(many_that_wait_to_write_under_a_lock_are_interrupted_one_by_one)
+static void compare_each(size_t count, void (*const *work)(int count))
 {
-    compare_waits(wait_for_writing);
+    for (size_t i = 0; i < count; i++)
+        compare_from(100000, work[i]);
 }
 
-TEST_REAL(many_that_wait_for_permits_are_interrupted_one_by_one)
+#define COMPARE(...)                                                                                                   \
+    do {                                                                                                               \
+        void (*const work[])(int) = {__VA_ARGS__};                                                                     \
+        compare_each(sizeof work / sizeof *work, work);                                                                \
+    } while (0)
+
+TEST_REAL(many_children_are_joined_handed_off_left_and_taken_and_fail)
 {
-    compare_waits(wait_for_permit);
+    COMPARE(join_from_both_ends, hand_off_from_both_ends, leave_them_in_a_cancelled_scope, take_them_as_they_end,
+            let_all_fail);
 }
 
-TEST_REAL(many_that_wait_for_permits_of_a_limit_are_interrupted_one_by_one)
+TEST_REAL(a_scope_with_many_objects_is_left)
 {
-    compare_waits(wait_for_limit);
-}
-
-TEST_REAL(many_that_wait_for_a_condition_are_interrupted_one_by_one)
-{
-    compare_waits(wait_for_condition);
-}
-
-TEST_REAL(many_that_wait_at_a_barrier_are_interrupted_one_by_one)
-{
-    compare_waits(wait_at_barrier);
-}
-
-TEST_REAL(many_that_wait_for_a_latch_are_interrupted_one_by_one)
-{
-    compare_waits(wait_for_latch);
-}
-
-TEST_REAL(many_that_wait_for_a_call_that_runs_once_are_interrupted_one_by_one)
-{
-    compare_waits(wait_for_once);
-}
-
-TEST_REAL(many_that_wait_to_receive_are_interrupted_one_by_one)
-{
-    compare_waits(wait_to_receive);
-}
-
-TEST_REAL(many_that_wait_to_send_are_interrupted_one_by_one)
-{
-    compare_waits(wait_to_send);
-}
-
-TEST_REAL(many_that_wait_for_messages_of_a_port_are_interrupted_one_by_one)
-{
-    compare_waits(wait_for_message);
-}
-
-TEST_REAL(many_that_wait_for_any_of_several_cases_are_interrupted_one_by_one)
-{
-    compare_waits(wait_for_any);
-}
-
-TEST_REAL(many_that_wait_for_bytes_of_one_descriptor_are_interrupted_one_by_one)
-{
-    compare_waits(wait_for_bytes);
-}
-
-TEST_REAL(many_that_wait_for_times_are_interrupted_one_by_one)
-{
-    compare_waits(wait_for_time);
-}
-
-TEST_REAL(many_that_wait_for_quiescence_are_interrupted_one_by_one)
-{
-    compare_waits(wait_for_quiet);
-}
-
-TEST_REAL(many_children_are_joined_from_both_ends)
-{
-    compare(join_from_both_ends);
-}
-
-TEST_REAL(many_children_are_handed_off_from_both_ends)
-{
-    compare(hand_off_from_both_ends);
-}
-
-TEST_REAL(a_scope_with_many_cancelled_children_is_left)
-{
-    compare(leave_them_in_a_cancelled_scope);
-}
-
-TEST_REAL(many_children_are_taken_as_they_end)
-{
-    compare(take_them_as_they_end);
-}
-
-TEST_REAL(many_children_fail)
-{
-    compare(let_all_fail);
-}
-
-TEST_REAL(a_scope_with_many_channels_is_left)
-{
-    compare(open_channels);
-}
-
-TEST_REAL(a_scope_with_many_ports_is_left)
-{
-    compare(open_ports);
-}
-
-TEST_REAL(a_scope_with_many_crews_is_left)
-{
-    compare(open_crews);
-}
-
-TEST_REAL(a_scope_with_many_shared_fibres_is_left)
-{
+    COMPARE(open_channels, open_ports, open_crews);
     compare_from(20000, open_fibres); /* each has a stack */
 }
 
-TEST_REAL(a_large_group_has_many_strands)
+TEST_REAL(a_large_group_has_many_strands_and_a_select_has_many_cases)
 {
-    compare(fill_a_group);
-}
-
-TEST_REAL(a_select_has_cases_of_many_channels)
-{
-    compare(select_of_many_channels);
-}
-
-TEST_REAL(a_select_has_many_cases_of_one_channel)
-{
-    compare(select_of_one_channel);
+    COMPARE(fill_a_group, select_of_many_channels, select_of_one_channel);
 }

@@ -102,7 +102,6 @@ TEST_INSIDE(who_waits_for_others_of_the_run_does_not_count)
     quiet_here();
 }
 
-/* A sleeper, for as long as it likes; others that wait for what comes from outside. */
 static bool is_quiet(strand_pool pool, unsigned flags, int64_t patience)
 {
     bool quiet = false;
