@@ -10,7 +10,7 @@
  * registered function does not return, so the target is never jumped to. musl calls the registered functions at once.
  *
  * If the C library has none of this, or lays out its threads in another way, the frame at the base of the strand's
- * stack detects it, after the clean-ups (src/strand/serve.c); a program that has linked libunwind does not get there.
+ * stack detects it, after the clean-ups (src/strand/entry.c); a program that has linked libunwind does not get there.
  */
 #include "state.h"
 

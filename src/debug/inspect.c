@@ -13,11 +13,11 @@
 #include "actors.h"
 #include "pools.h"
 
+#include "../strand/entry.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
 #include "../strand/print.h"
-#include "../strand/serve.h"
 #include "../strand/wait.h"
 #include "../sync/chan.h"
 #include "../sync/mutex.h"

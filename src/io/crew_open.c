@@ -42,7 +42,7 @@ static void close_run_crew(struct crew *crew)
     free(crew);
 }
 
-void crews_close(struct io_run *io)
+void crew_close_all(struct io_run *io)
 {
     for (int i = 0; i < RUN_CREWS; i++) {
         struct crew *crew = atomic_load_explicit(&io->crews[i], memory_order_relaxed);

@@ -29,7 +29,7 @@ static inline struct io_run *io_run_of(const struct thread *thread)
 }
 
 /* At the end of the run, outside of strands. */
-void crews_close(struct io_run *io);
+void crew_close_all(struct io_run *io);
 void descriptors_close(struct io_run *io);
 /* The descriptors that the poller of `from` watches are watched by that of the thread's pool from now on. The threads
  * of `from` have ended. */

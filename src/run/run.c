@@ -15,6 +15,7 @@
 #include "../strand/cancel_reason.h"
 #include "../strand/cxx.h"
 #include "../strand/end.h"
+#include "../strand/entry.h"
 #include "../strand/exception.h"
 #include "../strand/exception_print.h"
 #include "../strand/fibre.h"
@@ -24,7 +25,6 @@
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
 #include "../strand/print.h"
-#include "../strand/serve.h"
 #include "../strand/worker.h"
 #include "../sync/port.h"
 
@@ -80,8 +80,8 @@ static const struct sched_ops ops = {
     .thread_open = worker_begin,
     .thread_close = worker_end,
     .thread_leave = thread_leave,
-    .serve = serve_strands,
-    .serve_shared = serve_shared,
+    .serve = entry_serve,
+    .serve_shared = entry_serve_shared,
     .above_size = sizeof(struct hosting),
     .refuse = end_refused,
     .overflow = overflow,
@@ -211,7 +211,7 @@ static int run_pool(struct runtime *runtime, const char **what)
     arch_on_orphan(check_orphan);
     arch_on_foreign(cxx_on_foreign);
     arch_on_lost(print_lost);
-    arch_on_exit(serve_thread_exits);
+    arch_on_exit(entry_thread_exits);
     arch_on_terminate(cxx_terminating);
     *what = "signal handlers";
     int error = arch_signals_enter(on_fault);
@@ -240,7 +240,7 @@ static int run_on(struct pool *pool, struct run *run, strand_fn *fn, void *arg, 
         error = run_pool(runtime, what);
     arch_run_leave(&runtime->listed);
     threads_close(runtime);
-    crews_close(&run->io);
+    crew_close_all(&run->io);
     descriptors_close(&run->io);
     pool_end_common(pool->threads[0], pool);
     pool_forget(runtime);

@@ -4,12 +4,12 @@
 #include "fibre.h"
 
 #include "end.h"
+#include "entry.h"
 #include "exception.h"
 #include "handle.h"
 #include "misuse.h"
 #include "print.h"
 #include "scope.h"
-#include "serve.h"
 #include "throw.h"
 
 #include "../stack/saved.h"

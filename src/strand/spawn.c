@@ -1,11 +1,12 @@
 /*
- * Spawning. The frame that a strand's function runs in is serve.c's. Model of spawning into open scopes:
+ * Spawning. The frame that a strand's function runs in is entry.c's. Model of spawning into open scopes:
  * tests/models/scope.pml; onto a pool that is closed: tests/models/closing.pml.
  */
 #include "spawn.h"
 
 #include "cancel.h"
 #include "end.h"
+#include "entry.h"
 #include "escape.h"
 #include "exception.h"
 #include "fibre.h"
@@ -15,7 +16,6 @@
 #include "pool.h"
 #include "print.h"
 #include "scope.h"
-#include "serve.h"
 #include "throw.h"
 
 #include "../sched/switch.h"

@@ -20,17 +20,17 @@ static inline __attribute__((always_inline)) enum answer stand(struct thread *th
 {
     struct chan *chan = chan_in(thread, me, c);
     if (UNLIKELY(!chan))
-        return transfer_stand_with_none(thread, me, c, node);
+        return chan_transfer_stand_with_none(thread, me, c, node);
     if (send)
-        transfer_check(thread, chan, c->value, "strand_select");
+        chan_transfer_check(thread, chan, c->value, "strand_select");
     if (node) {
         node->value = c->value;
-        return transfer_stand(thread, me, chan, c, node, send);
+        return chan_transfer_stand(thread, me, chan, c, node, send);
     }
     enum quick quick =
-        send ? transfer_quick_send(thread, chan, c->value) : transfer_quick_receive(thread, chan, c->value);
+        send ? chan_transfer_quick_send(thread, chan, c->value) : chan_transfer_quick_receive(thread, chan, c->value);
     if (quick == QUICK_LOOK)
-        return transfer_stand(thread, me, chan, c, NULL, send);
+        return chan_transfer_stand(thread, me, chan, c, NULL, send);
     if (quick == QUICK_NOT) {
         chan_unlock(thread, chan);
         return SOURCE_NOT;

@@ -288,8 +288,8 @@ int strand_chan_send(strand_chan handle, const void *value)
     struct cb *me = current_of(thread);
     may_block(thread, me, "strand_chan_send");
     struct chan *chan = chan_of(thread, handle, value, "strand_chan_send");
-    transfer_check(thread, chan, value, "strand_chan_send");
-    enum quick quick = transfer_quick_send(thread, chan, value);
+    chan_transfer_check(thread, chan, value, "strand_chan_send");
+    enum quick quick = chan_transfer_quick_send(thread, chan, value);
     if (quick == QUICK_DONE) {
         give_way_after(thread); /* [H4] */
         return 0;
@@ -306,7 +306,7 @@ int strand_chan_receive(strand_chan handle, void *value)
     struct cb *me = current_of(thread);
     may_block(thread, me, "strand_chan_receive");
     struct chan *chan = chan_of(thread, handle, value, "strand_chan_receive");
-    enum quick quick = transfer_quick_receive(thread, chan, value);
+    enum quick quick = chan_transfer_quick_receive(thread, chan, value);
     if (quick == QUICK_DONE) {
         give_way_after(thread); /* [H4] */
         return 0;
@@ -332,8 +332,8 @@ static inline enum answer do_or_link(struct thread *thread, struct transfer *t, 
     return answer;
 }
 
-NOINLINE enum answer transfer_stand(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c,
-                                    struct wait_node *node, bool send)
+NOINLINE enum answer chan_transfer_stand(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c,
+                                         struct wait_node *node, bool send)
 {
     struct transfer t = {.me = me, .chan = chan, .value = c->value, .size = chan->size};
     t.armed = node != NULL;
@@ -343,7 +343,8 @@ NOINLINE enum answer transfer_stand(struct thread *thread, struct cb *me, struct
     return answer;
 }
 
-COLD enum answer transfer_stand_with_none(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
+COLD enum answer chan_transfer_stand_with_none(struct thread *thread, struct cb *me, strand_case *c,
+                                               struct wait_node *node)
 {
     struct transfer t = {.me = me, .armed = node != NULL, .drops = c->flags & CASE_DROPS};
     enum answer answer = settle(thread, &t, -EPIPE);
@@ -356,8 +357,9 @@ static inline int try(strand_chan handle, void *value, bool send, const char *fu
     struct thread *thread = must_be_strand(function);
     struct chan *chan = chan_of(thread, handle, value, function);
     if (send)
-        transfer_check(thread, chan, value, function);
-    enum quick quick = send ? transfer_quick_send(thread, chan, value) : transfer_quick_receive(thread, chan, value);
+        chan_transfer_check(thread, chan, value, function);
+    enum quick quick =
+        send ? chan_transfer_quick_send(thread, chan, value) : chan_transfer_quick_receive(thread, chan, value);
     if (quick == QUICK_DONE)
         return 0;
     struct transfer t = {.me = current_of(thread), .chan = chan, .size = chan->size, .value = value};

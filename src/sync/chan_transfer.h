@@ -14,13 +14,13 @@
 
 /* The operation of a case, in any state of the channel: do it, or link the node, if there is one. Under the channel's
  * lock, which it releases. */
-enum answer transfer_stand(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c,
-                           struct wait_node *node, bool send);
+enum answer chan_transfer_stand(struct thread *thread, struct cb *me, struct chan *chan, strand_case *c,
+                                struct wait_node *node, bool send);
 /* Likewise, but the channel has ended. */
-enum answer transfer_stand_with_none(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node);
+enum answer chan_transfer_stand_with_none(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node);
 
 /* The common case: the first waiter can be claimed. Returns NULL if the slow path has to look. */
-static inline struct wait_node *transfer_claim(struct thread *thread, struct link *queue)
+static inline struct wait_node *chan_transfer_claim(struct thread *thread, struct link *queue)
 {
     struct wait_node *node = CONTAINER(queue->next, struct wait_node, link);
     if (UNLIKELY(!node->waiter || !wait_claim(node, thread->concurrent)))
@@ -30,7 +30,8 @@ static inline struct wait_node *transfer_claim(struct thread *thread, struct lin
 }
 
 /* Under the lock, which they release: move the value to and from a claimed partner. */
-static inline void transfer_give(struct thread *thread, struct chan *chan, struct wait_node *partner, const void *value)
+static inline void chan_transfer_give(struct thread *thread, struct chan *chan, struct wait_node *partner,
+                                      const void *value)
 {
     size_t size = chan->size;
     chan_unlock(thread, chan);
@@ -40,11 +41,11 @@ static inline void transfer_give(struct thread *thread, struct chan *chan, struc
     thread_ready(thread, &partner->waiter->member);
 }
 
-static inline void transfer_take(struct thread *thread, struct chan *chan, struct wait_node *partner, void *value)
+static inline void chan_transfer_take(struct thread *thread, struct chan *chan, struct wait_node *partner, void *value)
 {
     size_t size = chan->size;
     chan_unlock(thread, chan);
-    platform_point(thread); /* as in transfer_give */
+    platform_point(thread); /* as in chan_transfer_give */
     value_move(size, value, partner->value);
     partner->result = 0;
     thread_ready(thread, &partner->waiter->member);
@@ -53,16 +54,16 @@ static inline void transfer_take(struct thread *thread, struct chan *chan, struc
 /* The common case, for a strand that is not armed. DONE: the lock is released. LOOK: take the slow path. */
 enum quick { QUICK_DONE, QUICK_NOT, QUICK_LOOK };
 
-static inline __attribute__((always_inline)) enum quick transfer_quick_send(struct thread *thread, struct chan *chan,
-                                                                            const void *value)
+static inline __attribute__((always_inline)) enum quick chan_transfer_quick_send(struct thread *thread,
+                                                                                 struct chan *chan, const void *value)
 {
     if (UNLIKELY(chan->closed))
         return QUICK_LOOK;
     if (!list_empty(&chan->receivers)) {
-        struct wait_node *partner = transfer_claim(thread, &chan->receivers);
+        struct wait_node *partner = chan_transfer_claim(thread, &chan->receivers);
         if (UNLIKELY(!partner))
             return QUICK_LOOK;
-        transfer_give(thread, chan, partner, value);
+        chan_transfer_give(thread, chan, partner, value);
         return QUICK_DONE;
     }
     if (chan->count == chan->capacity)
@@ -72,8 +73,8 @@ static inline __attribute__((always_inline)) enum quick transfer_quick_send(stru
     return QUICK_DONE;
 }
 
-static inline __attribute__((always_inline)) enum quick transfer_quick_receive(struct thread *thread, struct chan *chan,
-                                                                               void *value)
+static inline __attribute__((always_inline)) enum quick chan_transfer_quick_receive(struct thread *thread,
+                                                                                    struct chan *chan, void *value)
 {
     if (list_empty(&chan->senders)) {
         if (!chan->count)
@@ -82,15 +83,16 @@ static inline __attribute__((always_inline)) enum quick transfer_quick_receive(s
         chan_unlock(thread, chan);
         return QUICK_DONE;
     }
-    struct wait_node *partner = chan->count ? NULL : transfer_claim(thread, &chan->senders);
+    struct wait_node *partner = chan->count ? NULL : chan_transfer_claim(thread, &chan->senders);
     if (UNLIKELY(!partner))
         return QUICK_LOOK;
-    transfer_take(thread, chan, partner, value);
+    chan_transfer_take(thread, chan, partner, value);
     return QUICK_DONE;
 }
 
 /* The channel is locked. */
-static inline void transfer_check(struct thread *thread, struct chan *chan, const void *value, const char *function)
+static inline void chan_transfer_check(struct thread *thread, struct chan *chan, const void *value,
+                                       const char *function)
 {
     must_not_hold_address(thread, value, chan->size, &chan->lock, "the value", function);
 }

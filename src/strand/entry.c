@@ -1,7 +1,7 @@
 /*
  * The frame that every strand's function runs in: at the bottom of each stack, which runs one strand after the other.
  */
-#include "serve.h"
+#include "entry.h"
 #include "cxx.h"
 #include "end.h"
 #include "exception.h"
@@ -39,7 +39,7 @@ ARCH_NOT_INSTRUMENTED static COLD void catch_all(struct serving *serving, struct
 }
 
 /* Misuse: if the thread exited, the strands of its pool would lose it. */
-COLD void serve_thread_exits(void)
+COLD void entry_thread_exits(void)
 {
     struct thread *thread = thread_self();
     if (arch_orphan())
@@ -59,7 +59,7 @@ ARCH_NOT_INSTRUMENTED static void leave_serving(struct serving *serving)
 {
     struct cb *c = current_of(must_be_strand("strand_fn"));
     if (!own_of(c)->flight)
-        serve_thread_exits();
+        entry_thread_exits();
     catch_all(serving, c);
 }
 
@@ -88,7 +88,7 @@ __attribute__((noreturn)) static NOINLINE void serve(struct thread *thread, stru
     }
 }
 
-void serve_strands(struct thread *thread)
+void entry_serve(struct thread *thread)
 {
     struct serving serving __attribute__((cleanup(leave_serving)));
     serving.try.outer = NULL;
@@ -101,15 +101,15 @@ void serve_strands(struct thread *thread)
 
 /* ---- on a shared fibre ------------------------------------------------------------------------------------ */
 
-/* All strands of the fibre share the frame of serve_shared, the frames above it, and the try block. They are never
- * copied, so nothing there may change after shared_fibre_wait. */
+/* All strands of the fibre share the frame of entry_serve_shared, the frames above it, and the try block. They are
+ * never copied, so nothing there may change after shared_fibre_wait. */
 ARCH_NOT_INSTRUMENTED static void leave_shared(char *mark)
 {
     (void)mark;
     struct thread *thread = must_be_strand("strand_fn");
     struct cb *c = current_of(thread);
     if (!own_of(c)->flight)
-        serve_thread_exits();
+        entry_thread_exits();
     catch_all(&hosting_of(shared_of(thread->current))->serving, c);
 }
 
@@ -146,7 +146,7 @@ static NOINLINE void run_guest(void)
     end_guest(cxx_call(thread, c->fn, c->arg), false);
 }
 
-void serve_shared(struct shared_fibre *shared, void *above)
+void entry_serve_shared(struct shared_fibre *shared, void *above)
 {
     char mark __attribute__((cleanup(leave_shared)));
     struct serving *serving = &((struct hosting *)above)->serving;
