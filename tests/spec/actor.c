@@ -37,7 +37,7 @@ static const strand_actor_class adder = {
     .size = sizeof adder, .name = "adder", .state_size = sizeof(int), .receive = add};
 
 /* S-14, A-01, A-06 */
-TEST_INSIDE(an_actor_handles_what_it_is_told)
+TEST_INSIDE(an_actor_handles_the_messages_that_it_gets)
 {
     begin();
     STRAND_ACTORS(system, NULL);
@@ -703,7 +703,7 @@ static void *tell_till_interrupted(void *arg)
     return arg;
 }
 
-TEST_INSIDE(who_waits_for_room_can_be_interrupted_and_has_told_nothing)
+TEST_INSIDE(a_sender_that_waits_for_room_can_be_interrupted_and_has_sent_nothing)
 {
     static strand_actor a;
     begin();
@@ -732,7 +732,7 @@ static void *tell_the_dying(void *arg)
     return arg;
 }
 
-TEST_INSIDE(who_waits_for_room_is_told_when_the_actor_ends)
+TEST_INSIDE(a_sender_that_waits_for_room_gets_an_error_when_the_actor_ends)
 {
     static strand_actor a;
     go = (strand_event){{0}};
@@ -828,7 +828,7 @@ static void *spawn_one(void *arg)
 }
 
 /* A-09, contract 6.5 */
-TEST_REAL(an_actor_of_a_run_that_has_ended_is_told_nothing)
+TEST_REAL(a_message_to_an_actor_of_an_ended_run_is_refused)
 {
     test_run(spawn_one, NULL);
     CHECK_EQ(strand_tell(of_a_run_that_has_ended, STRAND_MSG(number, 10)), -EPIPE);

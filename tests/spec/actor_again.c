@@ -1,6 +1,5 @@
 /*
- * What an actor is told while it is in the middle of something else, of beginning anew or of deciding what becomes of a
- * child; and who waits for it meanwhile.
+ * Messages and orders that reach an actor while it restarts or decides about a child; and waits for such an actor.
  */
 #define SUITE actor_again
 #include "test.h"
@@ -32,7 +31,7 @@ static void begin(void)
     drops = 0;
 }
 
-/* Does what it is told, and logs numbers. */
+/* Calls the function in its message, and logs numbers. */
 static void perform(void *state, strand_message *message)
 {
     (void)state;
@@ -83,7 +82,7 @@ static void have_blocked_child(strand_message *message)
     tell(child, await_go);
 }
 
-/* A parent that has this child; whoever has nothing but an event, or an answer, to wait for does. */
+/* Spawns a parent with this child, and returns when all others wait for an event or an answer. */
 static void spawn_family(strand_actors system, const strand_actor_class *class, void (*has)(strand_message *))
 {
     begin();
@@ -92,7 +91,7 @@ static void spawn_family(strand_actors system, const strand_actor_class *class, 
     strand_actors_join(system);
 }
 
-/* ---- while it begins anew ---------------------------------------------------------------------------------------- */
+/* ---- while it restarts ---------------------------------------------------------------------------------------- */
 
 static void start_and_log(void *state, const void *args)
 {
@@ -111,7 +110,7 @@ static void stop_slowly(void *state)
 static const strand_actor_class thorough = {
     .size = sizeof thorough, .name = "thorough", .receive = perform, .start = start_and_log, .stop = stop_slowly};
 
-TEST_INSIDE(a_stop_at_once_does_not_interrupt_the_function_for_the_end_of_one_that_begins_anew)
+TEST_INSIDE(a_stop_at_once_does_not_interrupt_the_stop_function_of_a_restarting_actor)
 {
     STRAND_ACTORS(system, NULL);
     begin();
@@ -178,12 +177,12 @@ static const strand_actor_class weak = {.size = sizeof weak, .name = "weak", .re
                                           .receive = perform,
                                           .decide = fail_to_decide};
 
-TEST_INSIDE(an_actor_that_begins_anew_has_nothing_to_escalate)
+TEST_INSIDE(a_restarting_actor_has_nothing_to_escalate)
 {
     restart_while_a_child_fails(&weak);
 }
 
-TEST_INSIDE(an_actor_that_begins_anew_does_not_fail_by_deciding)
+TEST_INSIDE(a_restarting_actor_does_not_fail_by_deciding)
 {
     restart_while_a_child_fails(&unsure);
 }
@@ -210,8 +209,8 @@ static void stop_in_pieces(void *state)
 static const strand_actor_class hesitant = {
     .size = sizeof hesitant, .name = "hesitant", .receive = perform, .decide = decide_slowly, .stop = stop_in_pieces};
 
-/* Both are seen to in one go: the child's failure, and what it was told. */
-TEST_INSIDE(one_that_is_interrupted_while_it_decides_and_was_to_begin_anew_stops_undisturbed)
+/* One turn handles both the child's failure and the order to restart. */
+TEST_INSIDE(an_actor_with_a_pending_restart_that_is_interrupted_while_it_decides_stops_undisturbed)
 {
     STRAND_ACTORS(system, NULL);
     spawn_family(system, &hesitant, have_child);
@@ -231,7 +230,7 @@ TEST_INSIDE(one_that_is_interrupted_while_it_decides_and_was_to_begin_anew_stops
 static const strand_actor_class counting = {
     .size = sizeof counting, .name = "counting", .receive = perform, .max_restarts = 5, .restarts_within_ns = FOREVER};
 
-/* What was known of its restarts is forgotten meanwhile; what goes wrong there is seen by who looks at the memory. */
+/* The record of its restarts is freed meanwhile; a sanitizer would report a later use. */
 TEST_INSIDE(a_child_that_has_failed_twice_may_have_ended_before_its_parent_decides)
 {
     STRAND_ACTORS(system, NULL);
@@ -293,7 +292,7 @@ static void keep_questions(void *state, strand_message *message)
 
 static const strand_actor_class keeping = {.size = sizeof keeping, .name = "keeping", .receive = keep_questions};
 
-TEST_INSIDE(a_child_whose_question_is_kept_by_its_parent_is_told_when_that_one_stops)
+TEST_INSIDE(a_child_whose_ask_its_parent_keeps_gets_an_error_when_the_parent_stops)
 {
     STRAND_ACTORS(system, NULL);
     spawn_family(system, &keeping, have_asking_child);
@@ -304,7 +303,7 @@ TEST_INSIDE(a_child_whose_question_is_kept_by_its_parent_is_told_when_that_one_s
     CHECK(strand_actor_ended(parent));
 }
 
-TEST_INSIDE(a_child_whose_question_is_kept_by_its_parent_is_told_when_that_one_begins_anew)
+TEST_INSIDE(a_child_whose_ask_its_parent_keeps_gets_an_error_when_the_parent_restarts)
 {
     STRAND_ACTORS(system, NULL);
     spawn_family(system, &keeping, have_asking_child);
@@ -371,7 +370,7 @@ static void *ask_it(void *actor)
     return TEST_PTR(ask(*(strand_actor *)actor));
 }
 
-TEST_INSIDE(what_is_behind_the_last_stop_is_not_lost_when_another_comes_while_the_actor_begins_anew)
+TEST_INSIDE(messages_behind_the_last_stop_are_not_lost_when_another_stop_comes_during_a_restart)
 {
     STRAND_ACTORS(system, NULL);
     spawn_with_a_last_stop(system, have_blocked_child);
@@ -395,7 +394,7 @@ TEST_INSIDE(what_is_behind_the_last_stop_is_not_lost_when_another_comes_while_th
     CHECK_LOG("");
 }
 
-TEST_INSIDE(what_comes_after_the_last_stop_is_not_handled_by_one_that_begins_anew_before)
+TEST_INSIDE(messages_after_the_last_stop_are_not_handled_by_an_actor_that_restarts_before_it)
 {
     STRAND_ACTORS(system, NULL);
     spawn_with_a_last_stop(system, have_blocked_child);

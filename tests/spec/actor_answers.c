@@ -1,6 +1,5 @@
 /*
- * That who has asked is told when there will be no answer, and that nobody is told what does not hold any more: by
- * odd ways.
+ * An asker is notified when there will be no answer, and no actor gets an outdated notice: rare cases.
  */
 #define SUITE actor_answers
 #include "test.h"
@@ -42,7 +41,7 @@ static void answer_with_a_question(void *state, strand_message *message)
 static const strand_actor_class confused = {
     .size = sizeof confused, .name = "confused", .state_size = sizeof(strand_actor), .receive = answer_with_a_question};
 
-TEST_INSIDE(who_asks_by_what_becomes_an_answer_is_told_that_there_is_none)
+TEST_INSIDE(asking_with_a_message_that_becomes_an_answer_returns_that_there_is_none)
 {
     static strand_actor a;
     STRAND_ACTORS(system, NULL);
@@ -54,7 +53,7 @@ TEST_INSIDE(who_asks_by_what_becomes_an_answer_is_told_that_there_is_none)
     CHECK(test_log_is("answer none") || test_log_is("none answer"));
 }
 
-/* Who asks is not an actor of another run, and can't be asked. */
+/* An asker is not an actor of another run, and can't be asked. */
 static void ask_back(void *state, strand_message *message)
 {
     (void)state;
@@ -67,7 +66,7 @@ static void ask_back(void *state, strand_message *message)
 
 static const strand_actor_class curious = {.size = sizeof curious, .name = "curious", .receive = ask_back};
 
-TEST_INSIDE(who_asks_the_asker_back_is_told_that_there_is_no_answer)
+TEST_INSIDE(asking_the_asker_back_returns_that_there_is_no_answer)
 {
     static strand_actor a;
     STRAND_ACTORS(system, NULL);
@@ -88,7 +87,7 @@ static void keep(void *state, strand_message *message)
 
 static const strand_actor_class keeper = {.size = sizeof keeper, .name = "keeper", .receive = keep};
 
-TEST_INSIDE(who_has_asked_one_that_begins_anew_is_told_that_there_is_no_answer)
+TEST_INSIDE(asking_a_restarting_actor_returns_that_there_is_no_answer)
 {
     static strand_actor a;
     kept = (strand_event){{0}};
@@ -129,7 +128,7 @@ static void count_timeouts(void *state, strand_message *message)
 static const strand_actor_class idle = {
     .size = sizeof idle, .name = "idle", .receive = count_timeouts, .start = want_timeouts_at_first};
 
-TEST_INSIDE(an_actor_that_rests_is_told_once_that_it_had_no_message)
+TEST_INSIDE(a_suspended_actor_gets_one_receive_timeout_when_it_is_resumed)
 {
     timeouts = starts = resting = 0;
     STRAND_ACTORS(system, NULL);
@@ -168,7 +167,7 @@ static const strand_actor_class slow = {.size = sizeof slow,
                                         .backoff_ns = 50 * STRAND_MS,
                                         .max_backoff_ns = 80 * STRAND_MS};
 
-TEST_INSIDE(an_actor_that_begins_anew_is_not_told_what_the_one_before_has_asked_for)
+TEST_INSIDE(a_restarted_actor_does_not_get_the_receive_timeout_of_its_last_life)
 {
     timeouts = starts = 0;
     child = (strand_actor){{0, 0}};

@@ -256,7 +256,7 @@ TEST_INSIDE(each_beginning_that_has_returned_has_an_end_also_if_it_left_a_strand
     {
         STRAND_ACTORS(system, NULL);
         struct asking asking = {strand_actor_spawn(system, NULL, &untidy, NULL, 0), ANSWERED};
-        CHECK_PTR(ask_owned(&asking), TEST_PTR(0)); /* it has begun anew */
+        CHECK_PTR(ask_owned(&asking), TEST_PTR(0)); /* it has restarted */
     }
     CHECK_EQ(begun, 2);
     CHECK_EQ(over, 2);

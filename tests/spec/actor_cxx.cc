@@ -71,7 +71,7 @@ const strand_actor_class counter_class = class_of();
 
 } // namespace
 
-TEST_INSIDE(actors_can_be_told_and_asked_in_cxx_too)
+TEST_INSIDE(actors_take_messages_and_asks_in_cxx_too)
 {
     STRAND_ACTORS(system, nullptr);
     strand_actor a = strand_actor_spawn(system, nullptr, &counter_class, nullptr, 0);
@@ -95,7 +95,7 @@ TEST_INSIDE(what_a_message_owns_in_cxx_is_destroyed)
 }
 
 /* contract 4.63 */
-TEST_INSIDE(an_actor_that_an_exception_of_cxx_leaves_fails_and_begins_anew)
+TEST_INSIDE(an_actor_that_an_exception_of_cxx_leaves_fails_and_restarts)
 {
     STRAND_ACTORS(system, nullptr);
     strand_actor a = strand_actor_spawn(system, nullptr, &counter_class, nullptr, 0);
@@ -217,7 +217,7 @@ TEST_INSIDE(an_actor_that_fails_in_cxx_runs_its_destructors)
     CHECK_EQ(strand_tell(a, STRAND_MSG(add, -1, false)), 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(add, 5, false)), 0);
     CHECK_EQ(strand_ask(a, STRAND_MSG(ask_sum), STRAND_INTO(sum, &answer)), 0);
-    CHECK_EQ(answer.n, 5);      /* it has begun anew */
+    CHECK_EQ(answer.n, 5);      /* it has restarted */
     strand_actors_join(system); /* the asker may go on before the turn that has answered is over */
     CHECK_LOG("left left left left");
 }

@@ -38,7 +38,7 @@ static void be_child(void *state, strand_message *message)
     if (w && w->n == 1)
         kept = message->sender;
     if (STRAND_IS(message, crash) || (w && w->n == 0))
-        strand_throw(&TEST_ERROR, "as it was told");
+        strand_throw(&TEST_ERROR, "on request");
     if (STRAND_IS(message, hold)) {
         strand_event_wait(&go);
         strand_throw(&TEST_ERROR, "late");
@@ -157,14 +157,14 @@ static void check_ways(void)
         CHECK_EQ(strand_ask(a, STRAND_MSG(act, how), STRAND_INTO(answer, &got)), 0);
         CHECK_EQ(got.error, -EDEADLK);
         strand_scope_join(scope);
-        /* The parent has decided after that, and the child has begun anew. */
+        /* The parent decides after that, and the child has restarted. */
         if (how != WAIT)
             CHECK_EQ(strand_ask(the_child, STRAND_MSG(question), STRAND_INTO(answer, &got)), 0);
     }
 }
 
 /* contract 6.4 */
-TEST_INSIDE(a_parent_that_waits_for_its_child_is_told_when_that_fails)
+TEST_INSIDE(a_parent_that_waits_for_its_child_gets_an_error_when_the_child_fails)
 {
     early = false;
     check_ways();
@@ -178,7 +178,7 @@ TEST_INSIDE(a_parent_does_not_wait_for_a_child_that_has_failed)
 
 /* ---- no deadlock ------------------------------------------------------------------------------------------- */
 
-/* Who decides need not be the parent: what the child is told by others moves it on, too. */
+/* Stops or restarts the failed child, without a directive, and then waits for it. */
 static void decide_by_hand(void *state, strand_message *message)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * What is published of a system of actors, and who is told.
+ * Events of a system of actors, and their subscribers.
  */
 #define _GNU_SOURCE
 #define SUITE actor_events
@@ -99,7 +99,7 @@ static void subscribe_and_tell(unsigned kinds, const char *words)
 }
 
 /* A-26 */
-TEST_INSIDE(who_subscribes_is_told_of_dead_letters)
+TEST_INSIDE(a_subscriber_gets_dead_letters)
 {
     subscribe_and_tell(STRAND_ACTOR_DEAD_LETTER, "dead-say");
 }
@@ -115,7 +115,7 @@ static const strand_actor_class quitter = {.size = sizeof quitter, .name = "quit
 
 /* Some were taken out of the mailbox together with the one in hand, some are in it still. */
 /* A-26 */
-TEST_INSIDE(who_subscribes_is_told_of_what_an_actor_leaves_unread)
+TEST_INSIDE(a_subscriber_gets_the_messages_that_an_actor_leaves_unread)
 {
     STRAND_ACTORS(system, NULL);
     done = (strand_event){{0}};
@@ -135,13 +135,13 @@ TEST_INSIDE(who_subscribes_is_told_of_what_an_actor_leaves_unread)
     CHECK_LOG("dead-say dead-more");
 }
 
-TEST_INSIDE(who_subscribes_is_told_of_failures)
+TEST_INSIDE(a_subscriber_gets_failures)
 {
     subscribe_and_tell(STRAND_ACTOR_FAILURE | STRAND_ACTOR_RESTART | STRAND_ACTOR_END, "failed-again restart end");
 }
 
 /* A-24, A-25 */
-TEST_INSIDE(who_subscribes_is_told_of_what_was_received)
+TEST_INSIDE(a_subscriber_gets_received_messages)
 {
     subscribe_and_tell(STRAND_ACTOR_RECEIVE | STRAND_ACTOR_UNHANDLED, "received-say unhandled-more refused-more");
 }
@@ -185,7 +185,7 @@ static void *subscribe_and_choke(void *arg)
     return arg;
 }
 
-TEST(nobody_is_told_of_his_own_failure_which_the_log_has)
+TEST(a_subscriber_does_not_get_its_own_failure_which_the_log_has)
 {
     failures = 0;
     run_and_keep_log(subscribe_and_choke);
@@ -292,7 +292,7 @@ static void print_trace(void *state, strand_message *message)
 
 static const strand_actor_class printer = {.size = sizeof printer, .name = "printer", .receive = print_trace};
 
-TEST_INSIDE(who_is_told_of_a_failure_has_its_trace)
+TEST_INSIDE(a_subscriber_gets_the_trace_of_a_failure)
 {
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &choking, NULL, 0),

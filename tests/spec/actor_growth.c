@@ -26,7 +26,7 @@ static void be_idle(void *state, strand_message *message)
 {
     (void)state;
     if (STRAND_IS(message, crash))
-        strand_throw(&TEST_ERROR, "as it was told");
+        strand_throw(&TEST_ERROR, "on request");
 }
 
 static const strand_actor_class idle = {.size = sizeof idle, .name = "idle", .receive = be_idle};

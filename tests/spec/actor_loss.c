@@ -1,6 +1,6 @@
 /*
- * That nothing is lost between actors: what was sent is handled, or is a dead letter; what it owns is dropped once; who
- * is promised a word gets it, whatever the actor does with its message.
+ * Nothing is lost between actors: a sent message is handled or becomes a dead letter; its resources are dropped once;
+ * an asker gets an answer or an error, whatever the actor does with the message.
  */
 #define SUITE actor_loss
 #include "test.h"
@@ -125,12 +125,12 @@ static void ask_one_that_ends(const strand_actor_class *class)
     strand_scope_join(scope);
 }
 
-TEST_INSIDE(who_has_asked_one_that_failed_is_told_when_it_ends)
+TEST_INSIDE(an_asker_of_a_failed_actor_gets_an_error_when_the_actor_ends)
 {
     ask_one_that_ends(&failing);
 }
 
-TEST_INSIDE(who_has_asked_one_whose_message_left_a_strand_is_told_when_it_ends)
+TEST_INSIDE(an_asker_of_an_actor_whose_message_left_a_strand_gets_an_error_when_the_actor_ends)
 {
     ask_one_that_ends(&leaving);
 }

@@ -118,12 +118,12 @@ static void ask_and_stop(int how)
     CHECK_PTR(strand_join(asker), TEST_PTR(-EPIPE));
 }
 
-TEST_INSIDE(who_asks_an_actor_that_fails_at_the_question_is_told_of_its_end)
+TEST_INSIDE(an_asker_of_an_actor_that_fails_at_the_question_gets_its_end)
 {
     ask_and_stop(FAILS);
 }
 
-TEST_INSIDE(who_asks_an_actor_that_leaves_a_child_behind_is_told_of_its_end)
+TEST_INSIDE(an_asker_of_an_actor_that_leaves_a_child_behind_gets_its_end)
 {
     ask_and_stop(LEAVES_A_CHILD);
 }

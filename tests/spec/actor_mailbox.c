@@ -1,5 +1,5 @@
 /*
- * Mailboxes that are full, that have priorities, and what is put aside: in which order messages come, and who waits.
+ * Full mailboxes, mailboxes with priorities, and stashed messages: the order of messages, and the waits of senders.
  */
 #define SUITE actor_mailbox
 #include "test.h"
@@ -26,7 +26,7 @@ static void begin(void)
     asked_for_priority = halted = 0;
 }
 
-/* Puts aside what is to be, until it is told to bring it back. */
+/* Stashes some messages, until a message makes it unstash them. */
 static void receive(void *state, strand_message *message)
 {
     bool *back = state;
@@ -80,7 +80,7 @@ CLASS(failing, .max_mailbox = MOST, .mailbox_full = STRAND_MAILBOX_FULL_FAIL);
 CLASS(failing_sorted, .max_mailbox = MOST, .mailbox_full = STRAND_MAILBOX_FULL_FAIL, .priority = priority);
 CLASS(forgetful, .max_mailbox = MOST, .mailbox_full = STRAND_MAILBOX_FULL_OLDEST);
 
-/* Of one that fails who sends too much: there is room for MOST, and no more nor fewer. */
+/* For a mailbox that refuses senders when it is full: it has room for MOST messages, no more and no fewer. */
 static void check_room(strand_actors system, strand_actor a)
 {
     strand_actors_join(system);
@@ -379,7 +379,7 @@ static void handle_all(const strand_actor_class *class)
     CHECK_EQ(extra, (ALL + 10) / 11);
 }
 
-TEST_RACE(whatever_is_put_aside_and_whoever_waits_nothing_is_lost)
+TEST_RACE(no_message_is_lost_among_stashes_and_waiting_senders)
 {
     static strand_actor_class class;
     class = waiting;

@@ -206,7 +206,7 @@ static void *quit_from_main(void *arg)
     strand_actor ui = spawn_on(system, "ui", &quitter, NULL, 0);
     for (int i = 2; i >= 0; i--)
         CHECK_EQ(strand_tell(ui, STRAND_MSG(event, i)), 0);
-    strand_actors_join(system); /* they never rest: it ends because it was told to */
+    strand_actors_join(system); /* they never become idle: it ends because it was stopped */
     return arg;
 }
 
@@ -243,7 +243,7 @@ TEST_REAL(the_main_thread_comes_back_to_its_caller_and_the_others_have_ended)
 
 enum { NUMBERS = 10000, CHUNK = 300, HELD = 5 };
 
-/* Peels off a chunk, and is told to go on by itself: so it has ears for others between any two. */
+/* Works on a chunk, then sends itself a message to continue: so it handles other messages between two chunks. */
 struct worker {
     strand_actor ui;
     int next;

@@ -1,6 +1,6 @@
 /*
- * Actors, the rest: who is whose parent, more of them at once than have strands, functions for the end that throw,
- * answers that are given, routers that lose their actors, what lies where they lay, and how little that is.
+ * Further rules of actors: parents, more awake actors than strands, stop functions that throw, answers that are given,
+ * routers that lose their routees, reuse of an actor's memory, and the size of an idle actor.
  */
 #define SUITE actor_more
 #include "test.h"
@@ -143,7 +143,7 @@ static void count_message(void *state, strand_message *message)
 
 static const strand_actor_class counter = {.size = sizeof counter, .name = "counter", .receive = count_message};
 
-TEST_INSIDE(more_actors_may_be_told_at_once_than_may_have_strands)
+TEST_INSIDE(more_actors_may_get_messages_at_once_than_may_have_strands)
 {
     count = 0;
     STRAND_ACTORS(system, NULL);

@@ -1,6 +1,6 @@
 /*
- * What an actor is told to be, in any order: to stop, in one way and then in another, to rest, to go on, to begin anew;
- * also while it waits for its children, and when it has failed.
+ * Orders to an actor, in any order: stop in both ways, suspend, resume, restart; also while it waits for its children,
+ * and after it has failed.
  */
 #define SUITE actor_order
 #include "test.h"
@@ -22,7 +22,7 @@ static void begin(void)
     parent = child = (strand_actor){{0, 0}};
 }
 
-/* Does what it is told, and logs numbers. */
+/* Calls the function in its message, and logs numbers. */
 static void perform(void *state, strand_message *message)
 {
     (void)state;
@@ -68,7 +68,7 @@ static void spawn_family(strand_actors system, const strand_actor_class *class)
     begin();
     parent = strand_actor_spawn(system, NULL, class, NULL, 0);
     tell(parent, have_child);
-    strand_actors_join(system); /* whoever has nothing but the event to wait for does */
+    strand_actors_join(system); /* until all others wait for the event */
 }
 
 /* ---- stopping, and then at once ---------------------------------------------------------------------------------- */
@@ -339,7 +339,7 @@ TEST_INSIDE(what_waits_when_a_stop_begins_is_dead_although_there_are_children_st
     strand_event_set(&go);
 }
 
-TEST_INSIDE(who_asks_an_actor_that_waits_for_its_children_to_begin_anew_gets_no_answer)
+TEST_INSIDE(asking_an_actor_that_waits_for_its_children_to_restart_gets_no_answer)
 {
     STRAND_ACTORS(system, NULL);
     begin();
@@ -353,11 +353,11 @@ TEST_INSIDE(who_asks_an_actor_that_waits_for_its_children_to_begin_anew_gets_no_
     strand_event_set(&go);
     strand_actors_join(system);
     CHECK(strand_actor_ended(child));
-    CHECK_LOG("asked 1"); /* what it was told waits */
+    CHECK_LOG("asked 1"); /* its other messages wait */
 }
 
 /* It would wait for its child, and its child for it. */
-TEST_INSIDE(who_has_asked_an_actor_before_it_waits_to_begin_anew_gets_no_answer)
+TEST_INSIDE(an_asker_from_before_a_pending_restart_gets_no_answer)
 {
     STRAND_ACTORS(system, NULL);
     begin();
@@ -373,7 +373,7 @@ TEST_INSIDE(who_has_asked_an_actor_before_it_waits_to_begin_anew_gets_no_answer)
     CHECK_LOG("asked 0"); /* the question waits still, for nobody */
 }
 
-TEST_INSIDE(an_actor_that_waits_to_begin_anew_may_be_stopped)
+TEST_INSIDE(an_actor_with_a_pending_restart_may_be_stopped)
 {
     STRAND_ACTORS(system, NULL);
     spawn_family(system, &stopper);
@@ -387,7 +387,7 @@ TEST_INSIDE(an_actor_that_waits_to_begin_anew_may_be_stopped)
     CHECK_LOG("stop stop");
 }
 
-TEST_INSIDE(an_actor_that_waits_to_begin_anew_may_be_stopped_at_once)
+TEST_INSIDE(an_actor_with_a_pending_restart_may_be_stopped_at_once)
 {
     STRAND_ACTORS(system, NULL);
     spawn_family(system, &stopper);
@@ -398,7 +398,7 @@ TEST_INSIDE(an_actor_that_waits_to_begin_anew_may_be_stopped_at_once)
     CHECK_LOG("stop stop");
 }
 
-TEST_INSIDE(an_actor_that_stops_does_not_begin_anew)
+TEST_INSIDE(an_actor_that_stops_does_not_restart)
 {
     STRAND_ACTORS(system, NULL);
     spawn_family(system, &stopper);

@@ -34,7 +34,7 @@ static void tell(strand_actor a, int n)
     CHECK_EQ(strand_tell(a, STRAND_MSG(step, n)), 0);
 }
 
-/* ---- on its thread, whoever sends -------------------------------------------------------------------------- */
+/* ---- on its thread, from any sender -------------------------------------------------------------------------- */
 
 enum { SENDERS = 6, EACH = 30 };
 
@@ -87,7 +87,7 @@ static void stay(void *state, strand_message *message)
 static const strand_actor_class resident = {
     .size = sizeof resident, .name = "resident", .state_size = sizeof(struct resident), .receive = stay};
 
-/* Passes on what it is told, from wherever it is. */
+/* Passes its message on. */
 static void pass_on(void *state, strand_message *message)
 {
     if (STRAND_IS(message, step)->n % 3 == 0)
@@ -240,7 +240,7 @@ static struct {
 } connections;
 
 struct connection {
-    int number, thread, queries; /* thread: of its pool, its index */
+    int number, thread, queries; /* thread: its index in the pool */
 };
 
 /* All are inside at once, each with a thread that it does not give away; and always with the same one. */
@@ -440,7 +440,7 @@ TEST_REAL_RACE(a_dedicated_thread_that_is_the_last_to_work_keeps_the_system_up)
 
 enum { BOATLOAD = 20, CRATES = 3 };
 
-/* The ordinary one, and what it starts: each is told by the one before, and most of them are new. */
+/* The ordinary actor, and those that it starts: each gets its message from the one before, and most are new. */
 static void save_progress(void *state, strand_message *message)
 {
     int n = STRAND_IS(message, step)->n;

@@ -97,7 +97,7 @@ static void note_thread(void *state, strand_message *message)
 
 static const strand_actor_class taken = {.size = sizeof taken, .name = "taken", .receive = note_thread};
 
-/* The sender never gives way, so that only others can have run them; and so they were dormant before each message. */
+/* The sender never yields, so only other threads can run the actors, which are dormant before each message. */
 static void *tell_and_stay(void *arg)
 {
     STRAND_ACTORS(system, NULL);

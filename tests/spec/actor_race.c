@@ -109,7 +109,7 @@ static void spawn_while_it_is_stopped(int i)
     strand_scope_join(scope);
 }
 
-TEST_RACE(who_is_spawned_while_the_system_is_stopped_ends_with_it)
+TEST_RACE(an_actor_that_is_spawned_while_the_system_stops_ends_with_it)
 {
     for (int i = 0; i < test_scale(60); i++) {
         alive = 0;
@@ -216,7 +216,7 @@ static void find_while_it_is_stopped(int i)
     strand_scope_join(scope);
 }
 
-TEST_RACE(who_is_found_by_name_while_it_is_spawned_and_stopped_is_told_or_has_ended)
+TEST_RACE(an_actor_found_by_name_while_it_is_spawned_and_stopped_gets_the_message_or_has_ended)
 {
     for (int i = 0; i < test_scale(60); i++) {
         alive = drops = told = 0;
@@ -287,7 +287,7 @@ TEST_RACE(nobody_finds_a_child_of_an_actor_that_stops)
 
 /* ---- while a run ends -------------------------------------------------------------------------------------- */
 
-enum { RUNS = 1000, MOST_UNDROPPED = 200 }; /* so that what they are told is not more than they can handle */
+enum { RUNS = 1000, MOST_UNDROPPED = 200 }; /* so that they can handle all their messages */
 
 static struct {
     _Atomic uint64_t bits[2]; /* of an actor, in some order: any mixture is nobody */

@@ -1,5 +1,5 @@
 /*
- * Actors that rest: because they are told to, or because they have failed and their supervisors have not decided yet.
+ * Suspended actors: by request, or because they have failed and their supervisors have not decided yet.
  */
 #define SUITE actor_rest
 #include "test.h"
@@ -25,7 +25,7 @@ static void begin(enum strand_directive what)
     directive = what;
 }
 
-/* Counts the numbers that it is told since its start. */
+/* Counts the numbers that it gets since its start. */
 struct counter {
     bool started;
     int count;
@@ -114,7 +114,7 @@ TEST_INSIDE(of_resting_and_going_on_the_last_holds)
     CHECK_LOG("start 1/1 2/2");
 }
 
-TEST_INSIDE(of_resting_and_beginning_anew_the_last_holds)
+TEST_INSIDE(the_latest_of_suspend_and_restart_wins)
 {
     STRAND_ACTORS(system, NULL);
     begin(STRAND_RESTART);
@@ -135,7 +135,7 @@ TEST_INSIDE(of_resting_and_beginning_anew_the_last_holds)
     CHECK_LOG("start start 1/1 start 2/1");
 }
 
-/* Begins anew when its child, which blocks, has ended. */
+/* Spawns an actor that restarts when its child, which blocks, has ended. */
 static strand_actor spawn_one_that_waits(strand_actors system)
 {
     begin(STRAND_RESTART);
@@ -148,7 +148,7 @@ static strand_actor spawn_one_that_waits(strand_actors system)
     return a;
 }
 
-TEST_INSIDE(an_actor_that_waits_to_begin_anew_may_be_told_to_rest)
+TEST_INSIDE(an_actor_with_a_pending_restart_may_be_suspended)
 {
     STRAND_ACTORS(system, NULL);
     strand_actor a = spawn_one_that_waits(system);
@@ -163,7 +163,7 @@ TEST_INSIDE(an_actor_that_waits_to_begin_anew_may_be_told_to_rest)
     CHECK_LOG("start 1/1");
 }
 
-TEST_INSIDE(an_actor_that_waits_to_begin_anew_may_be_told_to_rest_and_then_not_to)
+TEST_INSIDE(an_actor_with_a_pending_restart_may_be_suspended_and_resumed)
 {
     STRAND_ACTORS(system, NULL);
     strand_actor a = spawn_one_that_waits(system);
@@ -178,7 +178,7 @@ TEST_INSIDE(an_actor_that_waits_to_begin_anew_may_be_told_to_rest_and_then_not_t
     CHECK_LOG("start 1/1");
 }
 
-TEST_INSIDE(an_actor_that_rested_goes_on_when_it_has_begun_anew)
+TEST_INSIDE(a_suspended_actor_continues_after_a_restart)
 {
     STRAND_ACTORS(system, NULL);
     begin(STRAND_RESTART);
@@ -244,7 +244,7 @@ static strand_actor spawn_supervisor(strand_actors system, const strand_actor_cl
     return a;
 }
 
-TEST_INSIDE(an_actor_whose_start_has_failed_begins_anew_when_it_is_to_go_on)
+TEST_INSIDE(an_actor_whose_start_has_failed_restarts_when_it_is_resumed)
 {
     STRAND_ACTORS(system, NULL);
     begin(STRAND_RESUME);
@@ -335,7 +335,7 @@ static int ask(strand_actor whom)
     return strand_ask(whom, STRAND_MSG(act, fail), STRAND_INTO(number, &got));
 }
 
-TEST_INSIDE(who_asks_an_actor_that_fails_is_told_so_whatever_becomes_of_it)
+TEST_INSIDE(an_asker_of_an_actor_that_fails_gets_an_error_whatever_the_supervisor_decides)
 {
     STRAND_ACTORS(system, NULL);
     begin(STRAND_RESUME);

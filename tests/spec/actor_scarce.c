@@ -24,7 +24,7 @@ static void begin(void)
     made = stopped = begun = count = senders = 0;
 }
 
-/* Does what it is told, and logs numbers. */
+/* Calls the function in its message, and logs numbers. */
 static void perform(void *state, strand_message *message)
 {
     (void)state;
@@ -64,11 +64,11 @@ static strand_actor running[20];
 static void have_begun(strand_message *message)
 {
     running[begun++] = strand_actor_self();
-    count++; /* who reads that sees who it is */
+    count++; /* a reader of the count sees the actor's identity */
     await_go(message);
 }
 
-/* Of those that run, as long as there are any. */
+/* Stops the running actors one after the other. */
 static void *stop_one_after_the_other(void *arg)
 {
     STRAND_ACTORS(system, NULL);
@@ -210,7 +210,7 @@ TEST_REAL_INSIDE(an_executor_of_tasks_needs_no_more_threads_for_each_actor_that_
 
 /* ---- while it passes a message on -------------------------------------------------------------------------------- */
 
-/* It dumps when it has handled what was passed on, and who has passed that on has not gone on. */
+/* Dumps after it has handled the forwarded message, while the forwarding actor has not continued. */
 static void dump_afterwards(void *state, strand_message *message)
 {
     if (STRAND_IS(message, parcel))

@@ -122,7 +122,7 @@ TEST_INSIDE(timers_end_with_a_restart)
     CHECK_LOG("1");
 }
 
-TEST_INSIDE(an_actor_is_told_that_it_had_no_message_for_so_long)
+TEST_INSIDE(an_actor_gets_a_receive_timeout_after_so_long_without_a_message)
 {
     done = (strand_event){{0}};
     STRAND_ACTORS(system, NULL);
@@ -313,7 +313,7 @@ TEST_INSIDE(what_a_timer_owns_is_dropped_when_it_is_taken_back_or_replaced)
     CHECK_EQ(drops, 1);
 }
 
-TEST_INSIDE(what_a_timer_owns_is_dropped_when_the_actor_ends_or_begins_anew)
+TEST_INSIDE(the_message_of_a_timer_is_dropped_when_the_actor_ends_or_restarts)
 {
     {
         STRAND_ACTORS(system, NULL);
@@ -375,7 +375,7 @@ static void count_sent(void *body)
 
 STRAND_MESSAGE_WITH(owned_tick, count_sent, { int n; });
 
-/* Its timer is due after the other's: when it is told, so has been the other. */
+/* Its timer fires after the other's, so the other actor has had its message by then. */
 static void be_later(void *state, strand_message *message)
 {
     (void)state;

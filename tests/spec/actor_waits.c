@@ -81,7 +81,7 @@ TEST_INSIDE(a_dump_says_which_actor_a_strand_runs_and_what_it_handles)
     strand_event_set(&go_on);
 }
 
-TEST_INSIDE(who_waits_for_an_actor_waits_for_the_strand_that_runs_it)
+TEST_INSIDE(waiting_for_an_actor_waits_for_the_strand_that_runs_it)
 {
     STRAND_ACTORS(system, NULL);
     strand_actor till = open_till(system);

@@ -1,5 +1,5 @@
 /*
- * Equal strands are equally served, whichever thread's queue they stand in; who has to wait does not wait for ever.
+ * Equal strands get equal service, whichever thread's queue they are in; no runnable strand waits for ever.
  */
 #define SUITE balance
 #include "test.h"
@@ -69,7 +69,7 @@ static void send_loner_away(strand_scope scope)
         strand_yield();
 }
 
-/* Without giving way: all of them are in the queue of the caller's thread. */
+/* Does not yield, so all of them are in the queue of the caller's thread. */
 static void gather_crowd(strand_scope scope)
 {
     for (int i = 0; i < CROWD; i++)
@@ -83,7 +83,7 @@ static strand_pool_info info_now(void)
     return info;
 }
 
-/* Gives way until the figure is below, or not below, this limit. */
+/* Yields until the figure is below, or not below, this limit. */
 static void await_figure(double limit, bool below)
 {
     while ((info_now().unequal < limit) != below)

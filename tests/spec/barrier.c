@@ -20,7 +20,7 @@ static void *come(void *arg)
 }
 
 /* contract 5.6 */
-TEST_INSIDE(strands_wait_until_the_last_has_come_and_one_is_told_that_it_was)
+TEST_INSIDE(strands_wait_until_the_last_arrives_and_one_of_them_gets_true)
 {
     STRAND_SCOPE(s);
     b = (strand_barrier)STRAND_BARRIER_INIT(3);

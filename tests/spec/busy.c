@@ -124,7 +124,7 @@ static void *see_woken(void *arg)
 }
 
 /* On one thread, where none of them has gone on yet. */
-TEST_REAL(who_was_woken_can_run)
+TEST_REAL(a_woken_strand_counts_as_runnable)
 {
     strand_options options = test_options();
     options.threads = 1;
@@ -147,7 +147,7 @@ static void *see_slot_and_queue(void *arg)
     return arg;
 }
 
-TEST_REAL(what_stands_in_the_slot_is_told_from_what_stands_in_the_queue)
+TEST_REAL(strands_in_the_slot_and_in_the_queue_are_reported_separately)
 {
     strand_options options = test_options();
     options.threads = 1;
@@ -251,7 +251,7 @@ static void *close_it(void *arg)
     return arg;
 }
 
-TEST_INSIDE(of_a_pool_that_is_closing_it_is_told_what_it_waits_for)
+TEST_INSIDE(the_report_of_a_closing_pool_says_what_it_waits_for)
 {
     begin();
     STRAND_SCOPE(scope);
@@ -334,7 +334,7 @@ TEST_INSIDE(a_bad_descriptor_is_an_error_code)
     CHECK_EQ(strand_busy_print(all, -1), -EBADF);
 }
 
-TEST_REAL(a_plain_thread_where_nothing_runs_is_told)
+TEST_REAL(a_plain_thread_gets_an_error_where_nothing_runs)
 {
     CHECK_EQ(strand_busy_print(all, 2), -ESRCH);
 }

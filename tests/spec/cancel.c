@@ -142,7 +142,7 @@ TEST_INSIDE(a_sibling_may_cancel_and_is_named)
     strand_exception_release(e);
 }
 
-TEST_INSIDE(the_first_of_two_cancels_is_told_to_the_joiner)
+TEST_INSIDE(the_joiner_sees_the_first_of_two_cancels)
 {
     struct test_child resisting = {0};
     STRAND_SCOPE(s);
@@ -168,7 +168,7 @@ static void check_printed(const strand_exception *e, const char *needle)
     CHECK_CONTAINS(text, needle);
 }
 
-TEST_INSIDE(a_cancel_shows_in_the_trace_with_who_and_why)
+TEST_INSIDE(a_cancel_is_in_the_trace_with_its_strand_and_reason)
 {
     struct test_child blocked = {0};
     STRAND_SCOPE(s);

@@ -69,9 +69,9 @@ static void *cancel_victim(void *arg)
     return NULL;
 }
 
-/* One of the two is told, as a whole: not the name of one with the reason of the other. */
+/* The report has the name and the reason of the same cancel. */
 /* contract 4.14 */
-TEST_RACE(two_cancels_race_and_one_of_them_is_told)
+TEST_RACE(two_cancels_race_and_one_of_them_is_reported)
 {
     STRAND_SCOPE(s);
     for (long i = 0; i < test_scale(2000); i++) {

@@ -34,8 +34,8 @@ static strand_exception *counted(void)
     return strand_try(throw_counted, NULL, NULL);
 }
 
-/* strand_exception_print writes so many lines that have the words. It looks up the names of functions, which takes
- * long: of all seeds it does so under the first. */
+/* Checks that strand_exception_print writes so many lines with the words. Only under the first seed, because it looks
+ * up the names of functions, which takes long. */
 static void check_printed(const strand_exception *e, const char *words, int lines)
 {
     if (test_seed() <= 1)

@@ -195,7 +195,7 @@ TEST_INSIDE(a_receive_that_makes_room_lets_the_first_queued_sender_go)
     struct peer senders[2];
     spawn_senders(s, senders, 2, chan, 2);
     CHECK_EQ(received_from(chan), 0);
-    CHECK_EQ(strand_chan_length(chan.untyped), 2); /* its value has taken the room, whoever runs first */
+    CHECK_EQ(strand_chan_length(chan.untyped), 2); /* its value is in the buffer, in any order of running */
     strand_join(senders[0].strand);
     CHECK_EQ(senders[0].result, 0);
     CHECK_EQ(senders[1].done, 0);
@@ -207,7 +207,7 @@ TEST_INSIDE(a_receive_that_makes_room_lets_the_first_queued_sender_go)
 }
 
 /* H-05 */
-TEST_INSIDE(who_comes_later_does_not_overtake_a_queued_sender)
+TEST_INSIDE(a_later_sender_does_not_overtake_a_queued_one)
 {
     STRAND_SCOPE(s);
     longs chan = STRAND_CHAN_OPEN(longs, s, 1);
@@ -574,7 +574,7 @@ static void *send_numbered(void *arg)
     return NULL;
 }
 
-/* Of each sender the values come in the order of sending. */
+/* The values of each sender arrive in the order of sending. */
 static void *receive_numbered(void *arg)
 {
     longs *chan = arg;

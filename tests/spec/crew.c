@@ -287,7 +287,7 @@ TEST_REAL_INSIDE(an_idle_thread_does_not_wake_up_before_it_goes)
     YIELD_UNTIL(voluntary_switches(id) == -1);
 }
 
-TEST_REAL_INSIDE(idle_threads_stay_if_they_are_told_to)
+TEST_REAL_INSIDE(idle_threads_stay_if_idle_ns_says_so)
 {
     static pid_t id;
     STRAND_SCOPE(scope);

@@ -41,7 +41,7 @@ static strand_options that(enum strand_out_of_work what, strand_exception **unca
     return options;
 }
 
-/* The run ends by a deadlock, which was told. */
+/* The run ends by a deadlock, and its report was logged. */
 static void check_deadlock(strand_fn *root, void *arg)
 {
     strand_exception *e = NULL;
@@ -60,7 +60,7 @@ static void *wait_for_ever(void *arg)
 }
 
 /* S-30 */
-TEST(a_root_that_nobody_can_wake_is_told)
+TEST(a_root_that_no_strand_can_wake_gets_a_deadlock)
 {
     check_deadlock(wait_for_ever, NULL);
 }
@@ -126,7 +126,7 @@ static void *catch_and_go_on(void *arg)
 }
 
 /* S-34 */
-TEST(the_root_may_catch_it_and_go_on_and_be_told_again)
+TEST(the_root_may_catch_a_deadlock_and_get_the_next_one)
 {
     strand_exception *e;
     strand_options options = that(STRAND_OUT_OF_WORK_THROW, &e);
@@ -154,7 +154,7 @@ TEST(also_if_they_are_in_several_pools)
     CHECK_EQ(ring.unwound, 3);
 }
 
-TEST(whoever_else_looks_just_then_is_held_for_the_report)
+TEST(threads_that_look_for_work_just_then_are_held_for_the_report)
 {
     for (long i = 0; i < test_scale(100); i++) {
         check_deadlock(across, NULL);
@@ -297,7 +297,7 @@ TEST_REAL(that_nothing_goes_on_is_logged_though_a_plain_thread_might_act_on_the_
 static struct test_output o;
 
 /* S-34 */
-TEST_PROGRAM(the_program_ends_if_it_is_asked_to_or_the_root_can_not_be_told)
+TEST_PROGRAM(the_program_ends_if_an_option_says_so_or_the_root_can_not_be_interrupted)
 {
     static const char *const cases[] = {"exit", "shielded", "leaving", "cleaning_up", "end_shielded"};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -323,7 +323,7 @@ TEST_PROGRAM(flags_that_are_none_are_misuse)
     CHECK_CONTAINS(o.err, "STRAND_QUIET_RUN");
 }
 
-TEST_PROGRAM(a_program_without_other_threads_is_told_without_asking)
+TEST_PROGRAM(a_program_without_other_threads_gets_deadlocks_by_default)
 {
     test_program(&o, "ending", "by_itself");
     CHECK_EQ(o.status, EXIT_FAILURE);
@@ -387,14 +387,14 @@ TEST(a_plain_thread_may_still_post_in_a_played_run_too)
     CHECK_PTR(strand_run(&options, receive_from_a_plain_thread, &options), &options);
 }
 
-TEST_PROGRAM(a_pool_that_nobody_drives_to_its_end_is_told_of)
+TEST_PROGRAM(a_pool_that_no_thread_drives_to_its_end_is_reported)
 {
     test_program(&o, "ending", "undriven");
     CHECK_EQ(o.status, 0);
     CHECK_CONTAINS(o.err, "pool 'window' is being closed, and no thread is there to drive it to its end");
 }
 
-TEST_PROGRAM(who_has_ended_by_then_and_who_may_still_post_are_told_apart)
+TEST_PROGRAM(ended_threads_and_threads_that_may_still_post_are_distinguished)
 {
     test_program(&o, "ending", "ends_later");
     CHECK_EQ(o.status, EXIT_FAILURE);
@@ -418,7 +418,7 @@ static void *receive_while_it_is_stopped(void *arg)
     return receive_from_a_plain_thread(arg);
 }
 
-TEST(a_plain_thread_may_still_post_to_who_has_been_told_to_end)
+TEST(a_plain_thread_may_still_post_to_a_run_that_was_asked_to_end)
 {
     static const enum strand_out_of_work ways[] = {STRAND_OUT_OF_WORK_AUTO, STRAND_OUT_OF_WORK_WAIT};
     for (int i = 0; i < 2; i++) {
@@ -474,7 +474,7 @@ static void *wait_for_this_and_that(void *arg)
 }
 
 /* S-30 */
-TEST(who_waits_for_a_port_a_time_a_call_or_the_end_of_a_pool_is_none)
+TEST(a_wait_for_a_port_a_time_a_call_or_the_end_of_a_pool_is_no_deadlock)
 {
     strand_exception *e;
     strand_options options = that(STRAND_OUT_OF_WORK_THROW, &e);
@@ -500,7 +500,7 @@ static void *wait_for_a_child_that_reads(void *arg)
 }
 
 /* S-30 */
-TEST(who_waits_for_a_descriptor_is_none)
+TEST(a_wait_for_a_descriptor_is_no_deadlock)
 {
     strand_exception *e;
     strand_options options = that(STRAND_OUT_OF_WORK_THROW, &e);
@@ -530,7 +530,7 @@ static void *hand_over(void *arg)
 }
 
 /* S-62 */
-TEST(who_is_about_to_be_woken_from_another_pool_is_none)
+TEST(a_strand_that_another_pool_is_about_to_wake_is_no_deadlock)
 {
     strand_exception *e;
     strand_options options = that(STRAND_OUT_OF_WORK_THROW, &e);

@@ -443,7 +443,7 @@ TEST_INSIDE(what_is_no_descriptor_is_an_error)
 }
 
 /* contract 9.11 */
-TEST_INSIDE(records_go_whole_also_where_the_system_can_not_be_told_not_to_wait)
+TEST_INSIDE(records_are_written_whole_also_on_descriptors_that_can_not_be_made_non_blocking)
 {
     uint64_t value = 7, got = 0;
     int fd = eventfd(0, EFD_CLOEXEC);
@@ -546,7 +546,7 @@ static void *read_pipe(void *arg)
     return arg;
 }
 
-/* Of two who see the same byte one gets it, and the other must not be stuck in a call that blocks its thread. */
+/* If two readers see the same byte, one gets it, and the other must not be stuck in a call that blocks its thread. */
 /* contract 1.7, 4.18, 5.4 */
 TEST_REAL_INSIDE(readers_of_a_pipe_that_blocks_can_be_cancelled_although_another_was_faster)
 {

@@ -198,7 +198,7 @@ static void *select_until_it_is_gone(void *arg)
     return arg;
 }
 
-TEST_REAL_INSIDE(who_waits_for_what_others_have_closed_is_told_when_the_number_is_used_again)
+TEST_REAL_INSIDE(a_waiter_at_a_descriptor_closed_outside_gets_an_error_when_the_number_is_used_again)
 {
     STRAND_SCOPE(scope);
     fd = make_socket();
@@ -215,7 +215,7 @@ TEST_REAL_INSIDE(who_waits_for_what_others_have_closed_is_told_when_the_number_i
     CHECK_EQ(strand_close(fd), 0);
 }
 
-TEST_REAL_INSIDE(who_waits_for_what_others_have_closed_is_told_when_the_library_makes_the_number)
+TEST_REAL_INSIDE(a_waiter_at_a_descriptor_closed_outside_gets_an_error_when_the_library_makes_the_number)
 {
     int ends[2];
     STRAND_SCOPE(scope);

@@ -244,7 +244,7 @@ static void *drive_without_time(void *arg)
     return (void *)calls;
 }
 
-TEST_REAL_INSIDE(who_gives_no_time_gets_on_too)
+TEST_REAL_INSIDE(driving_with_no_time_makes_progress_too)
 {
     static struct loop loop;
     pthread_t thread;
@@ -266,7 +266,7 @@ static void *drive_for_good(void *arg)
     return (void *)(intptr_t)strand_pool_drive(loop->pool, (strand_time){0}, STRAND_DRIVE_WAIT);
 }
 
-TEST_REAL_INSIDE(who_names_no_instant_drives_until_the_pool_has_ended)
+TEST_REAL_INSIDE(driving_without_an_instant_lasts_until_the_pool_has_ended)
 {
     static struct loop loop;
     pthread_t thread;
@@ -310,7 +310,7 @@ static void *stay_inside(void *arg)
     return arg;
 }
 
-TEST_REAL_INSIDE(who_comes_while_another_thread_drives_is_told_so_at_once)
+TEST_REAL_INSIDE(driving_fails_at_once_while_another_thread_drives)
 {
     static struct loop loop;
     loop = (struct loop){.waits_inside = true};
@@ -406,7 +406,7 @@ static void *drive_to_its_end(void *pool)
     return pool;
 }
 
-TEST_INSIDE(who_drives_a_pool_is_told_of_its_end_while_its_scope_is_still_there)
+TEST_INSIDE(driving_a_pool_returns_its_end_while_its_scope_exists)
 {
     static strand_pool pool;
     told = false;

@@ -114,7 +114,7 @@ static void *read_and_free(void *arg)
 }
 
 /* contract 8.2 */
-TEST_RACE(who_waited_sees_what_was_done_before_and_may_free_the_event)
+TEST_RACE(a_waiter_sees_what_was_done_before_and_may_free_the_event)
 {
     STRAND_SCOPE(s);
     for (long i = 0; i < test_scale(5000); i++) {

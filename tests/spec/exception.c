@@ -718,7 +718,7 @@ static void *print_an_interruption(void *text)
 struct cancelling {
     strand victim;
     const char *why;
-    char line[128]; /* what is to be printed of it */
+    char line[128]; /* the expected line of the print */
 };
 
 static void *cancel_it(void *arg)

@@ -44,7 +44,7 @@ static NOINLINE void look(const volatile uint64_t *words, uint64_t salt)
         CHECK_EQ(words[i], salt * 1000003 + i);
 }
 
-/* Goes so many frames down, gives way at the bottom and on the way back, and finds all of them as they were. */
+/* Recurses so many frames deep, yields at the bottom and on the way back, and finds all frames unchanged. */
 static NOINLINE void dive(int depth, uint64_t salt)
 {
     volatile uint64_t mine[WORDS];
@@ -510,7 +510,7 @@ static void await_nobody(strand_fibre fibre)
         strand_sleep(STRAND_MS);
 }
 
-TEST_INSIDE(who_suspends_stays_active_while_its_frames_lie_in_the_stack)
+TEST_INSIDE(a_suspended_strand_stays_active_while_its_frames_lie_in_the_stack)
 {
     const char *stacks = getenv("STRAND_STACKS");
     static struct test_child sleeper;
@@ -646,7 +646,7 @@ TEST_INSIDE(the_struct_of_the_figures_may_be_an_older_one)
     CHECK_EQ(info.active, 0x5a5a5a5a5a5a5a5a);
 }
 
-TEST_INSIDE(a_fibre_has_the_stack_that_it_was_told)
+TEST_INSIDE(a_fibre_has_a_stack_of_the_requested_size)
 {
     STRAND_SCOPE(scope);
     CHECK_EQ(ask(strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 200 * KIB)), 0).stack_size, 256 * KIB);
@@ -736,7 +736,7 @@ static void *suspend_now_deep_now_shallow(void *times)
     return NULL;
 }
 
-/* Saved stacks that are mapped anew have a page fault for each page. */
+/* Saved stacks that are mapped again have a page fault for each page. */
 TEST_REAL_INSIDE(strands_whose_depth_varies_need_no_new_memory_at_each_switch)
 {
     enum { TURNS = 1000, MANY = 8 };

@@ -89,7 +89,7 @@ TEST_INSIDE(a_fibre_that_nobody_runs_on_gives_back_what_a_deep_strand_has_used)
     while (ask(fibre).stack_resident > shallow + 16 * KIB)
         strand_sleep(20 * STRAND_MS);
     CHECK(resident(deep, MUCH - 64 * KIB) == 0);
-    CHECK_EQ(ask(fibre).stack_deepest, deepest); /* nobody has asked for less to be told */
+    CHECK_EQ(ask(fibre).stack_deepest, deepest); /* the figure was not reset meanwhile */
     strand_event_set(&go_on);
     strand_scope_join(scope); /* all have found their frames as they were */
 }
@@ -155,7 +155,7 @@ static void *use_it_and_sleep(void *arg)
 {
     STRAND_SCOPE(scope);
     shared = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
-    for (int i = 0; i < 3; i++) { /* used anew, it is trimmed anew */
+    for (int i = 0; i < 3; i++) { /* used again, it is trimmed again */
         strand_join(spawn_on(scope, shared, touch_much, NULL));
         CHECK(ask(shared).stack_resident >= MUCH);
         strand_sleep(LONG);
@@ -166,7 +166,7 @@ static void *use_it_and_sleep(void *arg)
 
 /* A thread that woke up every second would take ten million steps. */
 /* contract 3.4 */
-TEST_REAL(who_sleeps_for_hours_after_having_used_a_fibre_is_woken_up_a_few_times)
+TEST_REAL(the_process_wakes_a_few_times_while_a_strand_sleeps_for_hours_after_using_a_fibre)
 {
     play(use_it_and_sleep);
     CHECK(played.time_ns > 3 * LONG);

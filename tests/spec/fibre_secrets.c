@@ -273,7 +273,7 @@ static void say_nothing(const char *message, void *arg)
     (void)message, (void)arg;
 }
 
-/* Where guard pages can't be had, strands use the lowest page too. */
+/* Without guard pages, strands use the lowest page too. */
 TEST_REAL(without_guards_the_lowest_page_of_a_strand_that_wipes_is_wiped_too)
 {
     setenv("STRAND_GUARDS", "none", 1);

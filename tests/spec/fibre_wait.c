@@ -23,8 +23,8 @@ enum { WORDS = 48, DEPTH = 24, BIG = 3000, PORTION = 1 << 20 };
 /* One kind of wait. None of its functions may keep anything on the stack that others need. */
 struct kind {
     const char *name;
-    void (*prepare)(void); /* before anybody waits; by who acts */
-    void (*wait)(void);    /* blocks until somebody acts */
+    void (*prepare)(void); /* before the wait; run by the strand that acts */
+    void (*wait)(void);    /* blocks until `act` */
     void (*act)(void);     /* ends the wait */
     void (*after)(void);   /* by the waiter, when its wait has been interrupted: it has taken nothing; or NULL */
     void (*undo)(void);    /* gives back what was prepared, after an interruption; or NULL */
@@ -96,7 +96,7 @@ static void *be_the_waiter(void *fn)
     return NULL;
 }
 
-/* Let the waiter get from there into its wait: it may give way before it. */
+/* Lets the waiter get into its wait; it may yield before. */
 static void await_waiter(void)
 {
     test_yield_until(&s.waiting, 1);
@@ -891,7 +891,7 @@ static void cancel_waiter(void)
 }
 
 /* V-18 */
-TEST_INSIDE(a_cancel_ends_the_wait_of_who_is_copied_out_whatever_it_waits_for)
+TEST_INSIDE(a_cancel_ends_every_kind_of_wait_of_an_inactive_strand)
 {
     with_each_kind(wait_until_cancelled, cancel_waiter, true);
 }
@@ -915,7 +915,7 @@ static void wait_until_timed_out(void)
 }
 
 /* V-18 */
-TEST_INSIDE(a_deadline_ends_the_wait_of_who_is_copied_out_whatever_it_waits_for)
+TEST_INSIDE(a_deadline_ends_every_kind_of_wait_of_an_inactive_strand)
 {
     with_each_kind(wait_until_timed_out, nothing, true);
 }
@@ -955,7 +955,7 @@ static void let_it_fail(void)
 }
 
 /* V-18 */
-TEST_INSIDE(a_failed_child_ends_the_wait_of_who_is_copied_out_whatever_it_waits_for)
+TEST_INSIDE(a_failed_child_ends_every_kind_of_wait_of_an_inactive_strand)
 {
     with_each_kind(wait_until_a_child_fails, let_it_fail, true);
 }

@@ -240,7 +240,8 @@ struct rounds {
     strand_scope scopes[ROUNDS + 1];
 };
 
-/* Like test_yield_until: with priorities, who never sleeps keeps those from ending whose fibre another thread has. */
+/* Like test_yield_until: with priorities, a strand that never sleeps keeps strands whose fibre another thread has from
+ * ending. */
 static void yield_or_sleep(int turn)
 {
     if (turn % 32 == 0)

@@ -65,7 +65,7 @@ TEST_PROGRAM(in_the_child_of_a_strand_every_function_of_its_run_says_that_it_has
     dies("seed_child:yield", "strand_yield");
 }
 
-TEST_PROGRAM(the_hook_of_the_run_is_told_in_the_child_who_has_forked)
+TEST_PROGRAM(the_hook_of_the_run_gets_the_forking_strand_in_the_child)
 {
     dies("root:yield", "strand_yield");
     CHECK_CONTAINS(o.out, "hook: strand_yield; strand 'root' #");

@@ -86,7 +86,7 @@ static void run_tasks(strand_scope s, struct task *tasks, int n)
 }
 
 /* contract 8.2 */
-TEST_RACE(who_waited_sees_what_was_done_and_the_group_may_go)
+TEST_RACE(a_waiter_sees_what_was_done_and_may_free_the_group)
 {
     for (long i = 0; i < test_scale(2000); i++) {
         struct task tasks[5];

@@ -192,7 +192,7 @@ TEST_INSIDE(joining_a_child_that_was_cancelled_and_interrupted_throws_child_canc
     strand_exception_release(e);
 }
 
-/* Who catches all errors catches it; who looks for an interruption of its own does not. */
+/* A handler for all errors catches it; a handler for the strand's own interruption does not. */
 /* contract 4.8 */
 TEST_INSIDE(child_cancelled_is_an_error_and_no_interruption)
 {

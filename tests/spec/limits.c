@@ -61,7 +61,7 @@ static void *take_turn(void *arg)
     return NULL;
 }
 
-TEST_INSIDE(who_waits_for_a_limit_is_served_in_the_order_of_coming)
+TEST_INSIDE(waiters_for_a_limit_are_served_in_fifo_order)
 {
     struct turn turns[5];
     strand_limit limit;
@@ -559,7 +559,7 @@ TEST(a_limited_wrapper_runs_each_operation_within_the_limits_that_hold_where_it_
     strand_run(&options, limit_a_client, NULL);
 }
 
-/* An effective client in the context: who gets it there does not know that it is wrapped. */
+/* A client in the context: a user of it does not see that it is wrapped. */
 static const strand_key CLIENT = STRAND_KEY("client");
 
 static void *use_the_client(void *arg)

@@ -1,7 +1,7 @@
 /*
- * Live strands: who leaves a scope normally has joined, cancelled or handed off every child. Otherwise the children are
- * cancelled and waited for, and STRAND_LIVE_STRANDS is thrown. The rule does not depend on timing: it asks what the
- * owner did, not whether the child has ended.
+ * Live strands: before an owner leaves a scope normally, it joins, cancels or hands off every child. Otherwise the
+ * children are cancelled and waited for, and STRAND_LIVE_STRANDS is thrown. The rule does not depend on timing: it
+ * depends on what the owner did, not on whether the child has ended.
  */
 #define SUITE live_strands
 #include "test.h"

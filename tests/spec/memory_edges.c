@@ -101,7 +101,7 @@ static void *watch_children(void *arg)
 }
 
 /* contract 8.3 */
-TEST(whoever_sees_the_end_of_a_strand_sees_what_it_did)
+TEST(a_strand_that_sees_the_end_of_another_sees_what_it_did)
 {
     run_on_four(watch_children);
 }
@@ -147,7 +147,7 @@ static void *be_interrupted_by_a_failure(void *arg)
 }
 
 /* contract 8.3 */
-TEST(who_is_interrupted_by_a_childs_failure_sees_what_the_child_did)
+TEST(an_owner_interrupted_by_a_childs_failure_sees_what_the_child_did)
 {
     run_on_four(be_interrupted_by_a_failure);
 }
@@ -186,7 +186,7 @@ static void *cancel_child(void *arg)
 }
 
 /* contract 8.3 */
-TEST(who_is_cancelled_sees_what_the_canceller_did)
+TEST(a_cancelled_strand_sees_what_the_canceller_did)
 {
     run_on_four(cancel_child);
 }
@@ -210,7 +210,7 @@ static void *stop_run(void *arg)
 }
 
 /* contract 8.3 */
-TEST(who_waits_for_the_shut_down_sees_what_was_done_before_it)
+TEST(a_waiter_for_the_shut_down_sees_what_was_done_before_it)
 {
     run_on_four(stop_run);
 }
@@ -241,7 +241,7 @@ static void *close_chan(void *arg)
 }
 
 /* contract 8.3 */
-TEST(who_is_told_that_a_channel_is_closed_sees_what_was_done_before)
+TEST(a_receive_that_returns_closed_sees_what_was_done_before)
 {
     run_on_four(close_chan);
 }
@@ -292,7 +292,7 @@ static void *close_pool(void *arg)
 }
 
 /* contract 8.3 */
-TEST(who_closes_a_pool_sees_what_its_strands_did)
+TEST(the_closer_of_a_pool_sees_what_its_strands_did)
 {
     run_on_four(close_pool);
 }
@@ -392,7 +392,7 @@ static void *share_limit(void *arg)
 }
 
 /* contract 8.2 */
-TEST(who_gets_a_permit_of_a_limit_sees_what_was_done_before_it_was_given_back)
+TEST(the_next_holder_of_a_permit_of_a_limit_sees_what_the_last_one_did)
 {
     run_on_four(share_limit);
 }
@@ -430,7 +430,7 @@ static void *await_quiet(void *arg)
 }
 
 /* contract 8.3 */
-TEST(who_waits_for_quiet_sees_what_those_did_who_wait_now)
+TEST(a_waiter_for_quiescence_sees_what_the_blocked_strands_did)
 {
     run_on_four(await_quiet);
 }

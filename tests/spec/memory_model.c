@@ -24,7 +24,7 @@ struct cell {
     char text[64];
 };
 
-/* Gives way, so that the cell is read and written on more than one thread. */
+/* Yields, so that the cell is read and written on more than one thread. */
 static void *square(void *arg)
 {
     struct cell *cell = arg;
@@ -216,7 +216,7 @@ static void *join_failures(void *arg)
 }
 
 /* contract 8.1, 8.3 */
-TEST(who_gets_an_exception_sees_what_its_thrower_did)
+TEST(the_catcher_of_an_exception_sees_what_its_thrower_did)
 {
     run_on_four(join_failures, NULL);
 }
@@ -371,7 +371,7 @@ static void *hand_over(void *arg)
 }
 
 /* contract 8.2 */
-TEST(what_was_done_before_something_is_let_go_is_seen_by_who_gets_it)
+TEST(the_next_holder_of_an_object_sees_what_was_done_before_its_release)
 {
     run_on_four(hand_over, NULL);
 }

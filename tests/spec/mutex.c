@@ -95,7 +95,7 @@ static strand spawn_waiter(strand_scope s, strand_fn *fn, void *arg, int waiters
 }
 
 /* contract 5.3, 5.6 */
-TEST_INSIDE(who_waits_is_served_in_the_order_of_coming)
+TEST_INSIDE(waiters_are_served_in_fifo_order)
 {
     static const char *const names[] = {"a", "b", "c", "d"};
     STRAND_SCOPE(s);
@@ -308,7 +308,7 @@ static void *let_go(void *arg)
     return NULL;
 }
 
-TEST_RACE(who_had_the_mutex_last_may_free_it)
+TEST_RACE(the_last_holder_of_a_mutex_may_free_it)
 {
     for (long i = 0; i < test_scale(3000); i++) {
         STRAND_SCOPE(s);

@@ -156,7 +156,7 @@ TEST_INSIDE(trying_and_giving_back_are_allowed_in_a_section)
 
 static strand_prio_semaphore semaphores[2];
 
-/* Of the one semaphore: it uses the other. */
+/* The function of one semaphore; it uses the other. */
 static int64_t ask_another(const void *key, void *arg)
 {
     (void)key, (void)arg;
@@ -187,7 +187,7 @@ static void *acquire_once_more(void *limit)
 /* ---- misuse of semaphores --------------------------------------------------------------------------- */
 
 /* */
-TEST_INSIDE(a_semaphore_that_nobody_waits_for_can_be_made_anew)
+TEST_INSIDE(a_semaphore_without_waiters_can_be_initialised_again)
 {
     strand_limit limit;
     for (int i = 0; i < 3; i++) {

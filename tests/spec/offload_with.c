@@ -1,6 +1,6 @@
 /*
- * Offloaded calls with copied arguments: who is interrupted goes on at once, and what the function works with stays
- * until it has returned.
+ * Offloaded calls with copied arguments: an interrupted caller continues at once, and the arguments stay until the
+ * function has returned.
  */
 #define SUITE offload_with
 #include "gates.h"
@@ -181,7 +181,7 @@ static void *leave_a_call_that_runs(void *arg)
 }
 
 /* V-37 */
-TEST_INSIDE(who_is_interrupted_goes_on_at_once_while_the_function_runs)
+TEST_INSIDE(an_interrupted_caller_continues_at_once_while_the_function_runs)
 {
     begin();
     leave_a_call_that_runs(NULL);
@@ -287,7 +287,7 @@ static void *send_cancelled(void *arg)
     return arg;
 }
 
-TEST_INSIDE(who_is_interrupted_before_it_has_begun_gives_its_arguments_back_too)
+TEST_INSIDE(a_call_interrupted_before_it_begins_releases_its_arguments_too)
 {
     static struct parcel parcel;
     begin();
@@ -297,7 +297,7 @@ TEST_INSIDE(who_is_interrupted_before_it_has_begun_gives_its_arguments_back_too)
     CHECK_EQ(gate.entered, 0);
 }
 
-TEST_INSIDE(who_gets_the_result_has_nothing_dropped_and_nothing_released)
+TEST_INSIDE(a_caller_that_gets_the_result_has_nothing_dropped_and_nothing_released)
 {
     struct parcel parcel;
     fill(&parcel);
@@ -319,7 +319,7 @@ static void *send_with_a_stop(void *arg)
 }
 
 /* V-37 */
-TEST_INSIDE(a_function_whose_caller_is_interrupted_is_told_to_stop)
+TEST_INSIDE(the_stop_function_is_called_when_the_caller_is_interrupted)
 {
     begin();
     STRAND_SCOPE(scope);
@@ -345,7 +345,7 @@ static void *send_borrowed(void *arg)
 }
 
 /* V-37 */
-TEST_INSIDE(a_function_that_borrows_is_told_to_stop_and_waited_for)
+TEST_INSIDE(the_stop_function_of_a_borrowing_call_is_called_and_its_end_awaited)
 {
     begin();
     STRAND_SCOPE(scope);

@@ -97,7 +97,7 @@ TEST_INSIDE(a_run_that_fails_does_not_count_and_the_next_in_the_queue_runs_its_o
     strand_exception_release(e);
 }
 
-TEST_INSIDE(a_run_that_fails_alone_leaves_it_to_whoever_comes)
+TEST_INSIDE(a_run_that_fails_alone_leaves_it_to_the_next_caller)
 {
     start();
     go_on = 1;
@@ -142,7 +142,7 @@ TEST_INSIDE(an_interrupted_strand_does_not_begin_it)
     CHECK_EQ(runs, 0);
 }
 
-/* Whoever is cancelled, and when: one run counts, and nobody waits for ever. */
+/* Whichever strand is cancelled, and when: one run counts, and no strand waits for ever. */
 /* contract 5.1 */
 TEST_RACE(cancels_race_with_the_run)
 {

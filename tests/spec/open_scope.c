@@ -116,7 +116,7 @@ static void *spawn_until_cancelled(void *arg)
     return NULL;
 }
 
-/* Whoever is spawned while the scope is cancelled is either cancelled with the others or born cancelled. */
+/* A strand that is spawned while the scope is cancelled is either cancelled with the others or born cancelled. */
 /* contract 4.13 */
 TEST_RACE(spawning_into_an_open_scope_races_with_cancelling_it)
 {

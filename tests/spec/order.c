@@ -1,6 +1,6 @@
 /*
- * Order: of two operations that are called on one thread, the earlier one is served first, also when the thread is
- * asked to let others run just then.
+ * Order: if two operations are called on one thread, the earlier one is served first, even if the thread has to let
+ * others run just then.
  */
 #define SUITE order
 #include "channels.h"
@@ -168,8 +168,8 @@ static void send_two_messages(void)
         CHECK_EQ(strand_port_send(world.port, &i, sizeof i), 0);
 }
 
-/* What is free may be taken by the second while the first, which has not begun to wait, gives way: so both have to wait
- * before it is given back. */
+/* While the first caller, which has not begun to wait, yields, the second may take what is free. So both have to wait
+ * before it is released. */
 static void await_both(const char *how)
 {
     test_yield_until(&world.calls, 2);
@@ -246,7 +246,7 @@ static void *call_now(void *arg)
     return turn->call(arg);
 }
 
-/* After so many switches its thread looks around, and asks it to give way at its next operation. */
+/* After so many switches its thread makes a pass, and the strand yields at its next operation. */
 static void *switch_often_and_call(void *arg)
 {
     for (int i = 0; i < 300; i++)

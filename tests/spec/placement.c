@@ -188,7 +188,7 @@ TEST_REAL(a_strand_that_is_woken_from_outside_goes_on_on_the_thread_that_ran_it_
 
 /* ---- by a strand: to that strand's thread -------------------------------------------------------- */
 
-/* Each host has children, which wake somebody in turn and end. Whoever is woken goes from thread to thread so. */
+/* Each host has children, which wake strands in turn and end. So a woken strand goes from thread to thread. */
 #define VISITS 120
 #define RUNS_WITH_FIBRE "a strand of a shared fibre runs where the fibre does"
 
@@ -357,7 +357,7 @@ TEST_REAL(a_strand_that_spawns_and_joins_one_child_at_a_time_wakes_no_thread)
 
 enum { EVENTS = 20, WAKES_MOST = 5 };
 
-/* A thread that has gone to sleep looks around by itself a little later; until then no other has to be told. */
+/* A thread that goes to sleep wakes by itself a little later; until then no other thread has to be woken. */
 static void *sleep_again_and_again(void *arg)
 {
     struct quietness *quietest = arg;
@@ -380,7 +380,7 @@ TEST_REAL(what_a_thread_runs_itself_does_not_wake_another_at_each_event)
     CHECK(quietest.wakes <= WAKES_MOST);
 }
 
-/* Longer than who waits for it looks around before it sleeps. */
+/* Longer than the waiting thread spins before it sleeps. */
 static void *compute_shortly(void *arg)
 {
     for (strand_time until = strand_in(100 * STRAND_US); strand_now().ns < until.ns;)
@@ -403,7 +403,7 @@ static void *join_those_of_another_pool(void *arg)
     return arg;
 }
 
-TEST_REAL(who_joins_a_scope_of_strands_of_another_pool_is_not_woken_at_each_end)
+TEST_REAL(joining_a_scope_of_strands_of_another_pool_does_not_wake_at_each_end)
 {
     uint64_t wakes;
     do /* on a busy machine the children may run as they are spawned, each after the thread was woken for it */

@@ -1,5 +1,5 @@
 /*
- * How pools end: what is closed with them, what outlives them, who may close them and when.
+ * The end of pools: objects that are closed with them, objects that outlive them, and closers.
  */
 #define SUITE pool_close
 #include "test.h"
@@ -59,8 +59,7 @@ TEST_INSIDE(the_fibres_of_a_closed_pool_take_no_strands_also_when_there_is_a_new
     (void)strand_fibre_trim(abroad.fibre);
 }
 
-/* Whoever closes a pool looks where each strand lives, also those that nobody has joined yet. With MODE=asan memory
- * that is gone is noticed. */
+/* Closing a pool reads the pool of each strand, also of unjoined ones. MODE=asan reports a use of freed memory. */
 TEST_INSIDE(a_pool_is_closed_beside_a_strand_that_has_ended_on_a_fibre_that_was_closed)
 {
     STRAND_SCOPE(scope);
@@ -135,7 +134,7 @@ TEST_INSIDE(closing_a_pool_is_not_refused_to_a_strand_that_is_interrupted)
 
 /* ---- what is not cancelled with them --------------------------------------------------------- */
 
-TEST_INSIDE(who_has_ended_on_a_pool_that_is_closed_may_be_handed_off)
+TEST_INSIDE(an_ended_strand_of_a_closed_pool_may_be_handed_off)
 {
     STRAND_SCOPE(from);
     STRAND_SCOPE_WITH(to, STRAND_OPEN | STRAND_COLLECT);

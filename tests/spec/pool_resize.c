@@ -102,7 +102,7 @@ static void *pin_into_what_was_left(void *arg)
     return arg;
 }
 
-TEST_INSIDE(a_thread_goes_though_a_strand_was_to_be_pinned_to_it_and_was_refused)
+TEST_INSIDE(a_thread_leaves_although_pinning_a_strand_to_it_has_failed)
 {
     static struct late late;
     void *result;

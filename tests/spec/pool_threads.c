@@ -1,5 +1,5 @@
 /*
- * The threads of opened pools: how many there are and run, which of them runs whom, who of them sleeps and who polls.
+ * The threads of opened pools: their number, the strands that they run, sleeping and polling.
  */
 #define _GNU_SOURCE
 #define SUITE pool_threads
@@ -413,7 +413,7 @@ TEST_INSIDE(a_pinned_strand_wakes_strands_of_any_pool_whose_threads_sleep)
     call_from(strand_pool_self(), STRAND_PIN_HERE);
 }
 
-/* ---- who sleeps, and who polls -------------------------------------------------------------- */
+/* ---- sleeping and polling -------------------------------------------------------------- */
 
 static int64_t cpu_ns(const struct rusage *usage)
 {

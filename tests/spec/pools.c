@@ -692,7 +692,7 @@ static void *close_the_pool(void *pool)
 }
 
 /* V-11 */
-TEST_INSIDE(closing_a_pool_cancels_the_strands_on_its_opened_fibres)
+TEST_INSIDE(closing_a_pool_cancels_the_strands_on_its_shared_fibres)
 {
     static strand_fibre fibre;
     static strand_pool pool;

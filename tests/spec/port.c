@@ -108,7 +108,7 @@ static void *receive_one(void *arg)
     return arg;
 }
 
-TEST_INSIDE(who_receives_waits_until_a_message_comes)
+TEST_INSIDE(a_receiver_waits_until_a_message_comes)
 {
     static struct peer peer;
     STRAND_SCOPE(scope);
@@ -142,7 +142,7 @@ TEST_INSIDE(receivers_are_served_first_come_first_served)
 }
 
 /* contract 5.3 */
-TEST_INSIDE(who_comes_later_does_not_overtake_those_who_wait)
+TEST_INSIDE(a_later_receiver_does_not_overtake_waiting_ones)
 {
     static struct peer peers[2];
     STRAND_SCOPE(scope);
@@ -261,7 +261,7 @@ static void *receive_on_a_shared_stack(void *port)
     return TEST_PTR(values[0] * 100 + values[1] * 10 + values[2]);
 }
 
-TEST_INSIDE(a_message_may_be_received_into_the_stack_of_an_opened_fibre)
+TEST_INSIDE(a_message_may_be_received_into_the_stack_of_a_shared_fibre)
 {
     static strand_port port;
     STRAND_SCOPE(scope);
@@ -386,7 +386,7 @@ static void *receive_of_another_scope(void *arg)
     return receive_one(peer);
 }
 
-TEST_INSIDE(who_waits_at_a_port_whose_scope_is_left_is_told_that_it_is_over)
+TEST_INSIDE(a_receiver_at_a_port_whose_scope_is_left_gets_that_it_is_over)
 {
     static struct peer peers[2];
     STRAND_SCOPE(outer);
@@ -497,7 +497,7 @@ TEST_INSIDE(a_case_that_drops_out_does_so_when_its_port_is_closed_and_empty)
     }
 }
 
-TEST_INSIDE(a_select_whose_port_ends_while_it_waits_is_told)
+TEST_INSIDE(a_waiting_select_gets_the_end_of_its_port)
 {
     static struct selecting s;
     STRAND_SCOPE(outer);
@@ -576,7 +576,7 @@ TEST_REAL_INSIDE(a_message_wakes_a_run_that_sleeps)
     }
 }
 
-TEST_REAL_INSIDE(what_was_sent_before_the_close_is_received_and_the_others_are_told)
+TEST_REAL_INSIDE(messages_sent_before_the_close_are_received_and_other_receivers_get_the_end)
 {
     for (long round = 0; round < test_scale(40); round++) {
         struct sender senders[3];
@@ -687,7 +687,7 @@ struct question {
     strand_port answers; /* the run that asks, and gets the answer there */
 };
 
-/* The root of a run: says where it is to be asked, by a port of the other run, and answers until it is told the end. */
+/* The root of a run: sends its port to a port of the other run, and answers until it gets the end. */
 static void *answer_questions(void *arg)
 {
     strand_port here_i_am = *(strand_port *)arg;

@@ -1,5 +1,5 @@
 /*
- * Priority semaphores: who waits is served in an order of the user's, and the worst can be pruned.
+ * Priority semaphores: waiters are served in an order of the user's, and the worst can be pruned.
  */
 #define SUITE prio
 #include "test.h"
@@ -180,7 +180,7 @@ TEST_INSIDE(a_permit_is_handed_over_so_that_nobody_takes_it_between)
 }
 
 /* */
-TEST_INSIDE(who_has_a_permit_keeps_it_when_a_better_one_comes)
+TEST_INSIDE(a_holder_keeps_its_permit_when_a_better_waiter_comes)
 {
     struct waiter waiter = {NULL, 0, 0};
     MAKE(sem, .permits = 1, .compare = by_number);
@@ -390,7 +390,7 @@ TEST_INSIDE(a_permit_stays_free_while_nobody_may_go)
     CHECK_LOG("2 1");
 }
 
-TEST_INSIDE(who_may_go_takes_a_permit_that_others_may_not_take_yet)
+TEST_INSIDE(a_waiter_that_may_pass_takes_a_permit_that_others_may_not_take_yet)
 {
     struct waiter waiter = {NULL, 1, 0};
     int count = 0;
@@ -851,7 +851,7 @@ TEST_INSIDE(a_select_that_does_not_wait_sends_nobody_out_of_a_full_queue)
 }
 
 /* */
-TEST_INSIDE(who_comes_to_a_full_queue_as_the_worst_is_pruned_itself)
+TEST_INSIDE(the_worst_one_that_comes_to_a_full_queue_is_pruned_itself)
 {
     struct waiter waiters[2];
     MAKE(sem, .permits = 1, .compare = by_number, .max_waiters = 1);

@@ -87,7 +87,7 @@ static void *receive_for_ever(void *arg)
 }
 
 /* S-37 */
-TEST_INSIDE(who_waits_for_others_of_the_run_does_not_count)
+TEST_INSIDE(a_strand_that_waits_for_others_of_the_run_does_not_count)
 {
     static ints chan;
     STRAND_SCOPE(scope);
@@ -118,7 +118,7 @@ static bool is_quiet(strand_pool pool, unsigned flags, int64_t patience)
 }
 
 /* S-37 */
-TEST_INSIDE(who_sleeps_counts_unless_it_is_enough_that_nobody_can_go_on_now)
+TEST_INSIDE(a_sleeper_counts_unless_a_stall_is_enough)
 {
     STRAND_SCOPE(scope);
     strand_spawn(scope, test_sleep, NULL);
@@ -218,7 +218,7 @@ static void *wait_for_quiet(void *arg)
 }
 
 /* S-37 */
-TEST_INSIDE(who_waits_for_quiet_can_be_cancelled)
+TEST_INSIDE(a_waiter_for_quiescence_can_be_cancelled)
 {
     static unsigned flags[] = {0, STRAND_QUIET_RUN};
     STRAND_SCOPE(scope);
@@ -249,7 +249,7 @@ TEST_INSIDE(a_cancel_that_comes_when_it_is_quiet_already_does_not_undo_that)
     for (long i = 0; i < test_scale(100); i++) {
         done = 0;
         strand child = strand_spawn(scope, wait_then_note, (void *)&done);
-        quiet_here(); /* both wait: both are told */
+        quiet_here(); /* both wait, so both are woken */
         strand_cancel(child, NULL);
         strand_join(child);
         CHECK_EQ(done, 1);
@@ -291,7 +291,7 @@ static void *offload_one(void *arg)
 }
 
 /* S-37 */
-TEST_INSIDE(who_waits_for_something_outside_counts)
+TEST_INSIDE(a_strand_that_waits_for_something_outside_counts)
 {
     static _Atomic int done;
     done = 0;
@@ -429,7 +429,7 @@ static void *receive_and_yield(void *arg)
 }
 
 /* S-33 */
-TEST_RACE(a_seeker_that_sleeps_is_told_when_the_last_of_the_others_falls_idle)
+TEST_RACE(a_sleeping_seeker_is_woken_when_the_last_busy_thread_becomes_idle)
 {
     static ints chan;
     STRAND_SCOPE(scope);
@@ -585,7 +585,7 @@ static struct relay {
     long left;
 } relay;
 
-/* Whoever has the token passes it on, now and then by way of a nap, or of a strand of its own. */
+/* Passes the token on, sometimes after a sleep, or by a strand of its own. */
 static void *pass_on(void *arg)
 {
     int value = (int)(intptr_t)arg;

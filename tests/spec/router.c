@@ -133,7 +133,7 @@ TEST_INSIDE(when_one_of_a_router_by_hash_ends_only_what_was_its_own_goes_to_othe
         CHECK((handler_of[i] == before[i]) == (before[i] != before[0]));
 }
 
-TEST_INSIDE(a_router_may_pass_messages_on_to_who_has_fewest)
+TEST_INSIDE(a_router_may_forward_to_the_routee_with_the_fewest_messages)
 {
     begin();
     STRAND_ACTORS(system, NULL);
@@ -177,7 +177,7 @@ static void note_self(void *state, strand_message *message)
     (void)state, (void)message;
     if (!noted++)
         one = strand_actor_self();
-    handled++; /* who reads that sees who it is */
+    handled++; /* a reader of the count sees the routee's identity */
 }
 
 static const strand_actor_class noter = {.size = sizeof noter, .name = "noter", .receive = note_self};
@@ -219,7 +219,7 @@ static void *ask_all(void *arg)
     return TEST_PTR(strand_ask(*(strand_actor *)arg, STRAND_MSG(question), STRAND_INTO(job, &got)));
 }
 
-TEST_INSIDE(who_asks_all_is_answered_though_one_has_ended)
+TEST_INSIDE(asking_all_gets_an_answer_although_one_has_ended)
 {
     static strand_actor r;
     begin();

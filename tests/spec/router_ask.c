@@ -76,7 +76,7 @@ static int ask_all(const strand_actor_class *class, question q, answer *got)
     return error;
 }
 
-TEST_INSIDE(who_asks_all_gets_the_first_answer_though_others_fail)
+TEST_INSIDE(asking_all_gets_the_first_answer_although_others_fail)
 {
     answer got = {-1};
     CHECK_EQ(ask_all(&late, (question){{FAIL, ANSWER, FAIL}}, &got), 0);
@@ -88,14 +88,14 @@ TEST_INSIDE(who_asks_all_gets_the_first_answer_though_others_fail)
     CHECK_EQ(got.who, 2);
 }
 
-TEST_INSIDE(who_asks_all_gets_one_answer_and_the_others_are_dropped)
+TEST_INSIDE(asking_all_gets_one_answer_and_the_others_are_dropped)
 {
     answer got = {-1};
     CHECK_EQ(ask_all(&worker, (question){{ANSWER, ANSWER, ANSWER}}, &got), 0);
     CHECK_EQ(drops, WORKERS - 1);
 }
 
-TEST_INSIDE(who_asks_all_gets_an_error_when_nobody_will_answer_any_more)
+TEST_INSIDE(asking_all_gets_an_error_when_no_routee_can_answer)
 {
     answer got = {-1};
     CHECK_EQ(ask_all(&worker, (question){{FAIL, FAIL, FAIL}}, &got), -EPIPE);

@@ -124,7 +124,7 @@ TEST(strands_that_yield_to_each_other_all_come_to_their_ends)
 
 #define SERVES_FIBRES "the queue is one of fibres, each of which serves its own strands in that order"
 
-/* Whoever joins a strand that waits for its turn lets it have the joiner's own. So here nobody joins before the end. */
+/* A strand that joins one in the queue gives it its own turn. So no strand joins before the end here. */
 static _Atomic int over;
 
 static void *log_letter(void *letter)

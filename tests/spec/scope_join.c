@@ -270,7 +270,7 @@ static void *go_below_and_above(void *arg)
     for (int i = 0; i < 5; i++) {
         strand_join(child);
         strand_wait(child = strand_spawn(scope, test_return, NULL));
-        strand_wait(strand_spawn(scope, test_return, NULL)); /* the log is told by the next spawn */
+        strand_wait(strand_spawn(scope, test_return, NULL)); /* the next spawn logs */
     }
     strand_scope_join(scope);
     return arg;
@@ -294,7 +294,7 @@ static void *end_together(void *arg)
     return arg;
 }
 
-/* Of those that run the log says nothing, and it notices the others beside them. */
+/* Strands that run are not counted, and the ended ones beside them are. */
 static void *gather_beside_some_that_run(void *arg)
 {
     static strand_event over;

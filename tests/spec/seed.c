@@ -332,7 +332,7 @@ TEST_REAL(virtual_time_goes_on_while_nobody_sleeps)
     run_in_no_time(yield_and_look, NULL);
 }
 
-/* Whoever looks for work waits for the next timer, so it has to be told of an earlier one. */
+/* The seeker waits for the next timer, so an earlier one has to wake it. */
 static void *sleep_shortly(void *lateness)
 {
     for (int i = 1; i <= 20; i++) {

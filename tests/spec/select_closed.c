@@ -245,8 +245,8 @@ TEST_INSIDE(a_select_of_a_stranger_that_waits_when_the_scope_ends_gets_that_it_i
 static _Atomic int asked, gone;
 static strand_chan ending;
 
-/* Of a permit that is the first case: it is asked when all cases are tried, and again when the select stands with them.
- * Then the channel of the second one ends, on the other thread. */
+/* The function of a permit, the first case: it is called when the select tries all cases, and again when the select is
+ * queued. Then the channel of the second case ends, on the other thread. */
 static int64_t ask(const void *key, void *arg)
 {
     (void)key, (void)arg;

@@ -265,7 +265,7 @@ static void *read_first(void *arg)
     return read_one(arg);
 }
 
-/* The descriptor becomes readable, and somebody else has read it by the time that the select looks: it begins anew. */
+/* The descriptor becomes readable, and another strand reads it before the select does, so the select starts again. */
 static void end_while_it_begins_anew(bool drops)
 {
     CHECK_EQ(strand_pipe(fds), 0);
@@ -284,12 +284,12 @@ static void end_while_it_begins_anew(bool drops)
     CHECK_EQ(strand_close(fds[1]), 0);
 }
 
-TEST_INSIDE(a_channel_that_ends_while_a_select_begins_anew_is_closed)
+TEST_INSIDE(a_channel_that_ends_while_a_select_starts_again_is_closed)
 {
     end_while_it_begins_anew(false);
 }
 
-TEST_INSIDE(a_case_that_drops_out_stays_out_while_its_select_begins_anew)
+TEST_INSIDE(a_case_that_drops_out_stays_out_while_its_select_starts_again)
 {
     end_while_it_begins_anew(true);
 }

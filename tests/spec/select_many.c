@@ -25,7 +25,7 @@ struct many {
     longs chans[2][MOST];
     strand_case cases[MOST];
     long in[MOST], out[MOST];
-    _Atomic int rounds; /* that are over. Of the last of them: */
+    _Atomic int rounds; /* the number of finished rounds. For the last one: */
     int chosen, result;
     long seen[MOST];
 };
@@ -188,7 +188,7 @@ TEST_RACE(an_interrupted_select_of_many_cases_leaves_none_of_them_behind)
 
 enum { CHOICES = 4000 };
 
-/* Of two that can happen, wherever they are listed, each gets its half. */
+/* If two cases can happen, each is chosen half of the time, wherever they are listed. */
 static void choose_between(int count, int one, int other)
 {
     STRAND_SCOPE(s);

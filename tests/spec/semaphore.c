@@ -91,7 +91,7 @@ TEST_RACE(no_more_strands_than_there_are_permits_are_inside)
 /* ---- order ----------------------------------------------------------------------------------------------- */
 
 /* contract 5.3, 5.6 */
-TEST_INSIDE(who_waits_is_served_in_the_order_of_coming)
+TEST_INSIDE(waiters_are_served_in_fifo_order)
 {
     static const struct taker takers[] = {{1, "a"}, {1, "b"}, {1, "c"}};
     STRAND_SCOPE(s);

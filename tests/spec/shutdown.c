@@ -1,5 +1,5 @@
 /*
- * Runs that are told to end: from anywhere, at once or after a while, once or often.
+ * Shut-downs of runs: from anywhere, at once or after a while, once or often.
  */
 #define SUITE shutdown
 #include "test.h"
@@ -157,7 +157,7 @@ static void *drain(void *arg)
     return arg;
 }
 
-TEST(strands_are_told_and_have_time_to_end_by_themselves)
+TEST(strands_see_the_shut_down_and_have_time_to_end_by_themselves)
 {
     strand_options options = usual();
     CHECK_PTR(strand_run(&options, drain, &options), &options);
@@ -184,7 +184,7 @@ static void *wait_for_each_other(void *arg)
     return arg;
 }
 
-TEST(who_is_out_of_work_need_not_wait_until_the_time_is_over)
+TEST(a_run_out_of_work_need_not_wait_until_the_time_is_over)
 {
     strand_options options = usual();
     options.out_of_work = STRAND_OUT_OF_WORK_THROW;
@@ -215,7 +215,7 @@ static void *wait_for_a_plain_thread(void *arg)
     return arg;
 }
 
-TEST(who_waits_for_outsiders_has_all_of_the_time)
+TEST(a_run_that_waits_for_outsiders_has_all_of_the_time)
 {
     strand_options options = usual();
     options.out_of_work = STRAND_OUT_OF_WORK_WAIT;
@@ -265,7 +265,7 @@ static void *interrupted_while_it_waits(void *arg)
     return arg;
 }
 
-TEST(who_waits_for_it_can_be_interrupted_and_is_no_deadlock)
+TEST(a_waiter_for_the_shut_down_can_be_interrupted_and_is_no_deadlock)
 {
     strand_options options = usual();
     options.out_of_work = STRAND_OUT_OF_WORK_THROW;

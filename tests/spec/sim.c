@@ -98,7 +98,7 @@ static void *spawn_some(void *arg)
     return arg;
 }
 
-/* ---- what is told --------------------------------------------------------------------------- */
+/* ---- reports --------------------------------------------------------------------------- */
 
 TEST_REAL(a_run_reports_its_seed_its_schedule_its_steps_and_its_time)
 {
@@ -533,7 +533,7 @@ static void *ask_where(void *on_shared)
     return NULL;
 }
 
-TEST_REAL(all_strands_but_the_root_and_those_that_chose_a_stack_may_be_had_on_shared_stacks)
+TEST_REAL(all_strands_but_the_root_and_those_that_chose_a_stack_may_run_on_shared_stacks)
 {
     static bool where[3];
     setenv("STRAND_SIM", "shared_stacks=1", 1);
@@ -549,7 +549,7 @@ TEST_REAL(all_strands_but_the_root_and_those_that_chose_a_stack_may_be_had_on_sh
     CHECK(where[1]);
     CHECK(report.schedule == shared);
 }
-TEST_OWN_STACKS(all_strands_but_the_root_and_those_that_chose_a_stack_may_be_had_on_shared_stacks, "or on their own");
+TEST_OWN_STACKS(all_strands_but_the_root_and_those_that_chose_a_stack_may_run_on_shared_stacks, "or on their own");
 
 /* ---- memory --------------------------------------------------------------------------------- */
 
@@ -756,7 +756,7 @@ static void *write_later(void *fd)
     return NULL;
 }
 
-/* The pipe stays open: who has read a part is told of the rest by nothing else. */
+/* The pipe stays open, so no other event announces the rest after a partial read. */
 static void *read_a_thousand(void *reads)
 {
     int fds[2];

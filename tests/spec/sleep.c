@@ -95,7 +95,7 @@ static void *sleep_for_nothing(void *unused)
 }
 
 /* On one thread, where the other one runs only if it is let; a seed may let the same one go on. */
-TEST_REAL(a_sleep_that_is_over_before_it_begins_gives_way_all_the_same)
+TEST_REAL(a_sleep_that_is_over_before_it_begins_yields_all_the_same)
 {
     struct strand_options options = test_options();
     options.threads = 1;
@@ -142,7 +142,7 @@ static void *sleep_in_disorder(void *unused)
     return unused;
 }
 
-/* On one thread: on several ones, whoever was woken first may log last. */
+/* On one thread: on several threads, the strand that was woken first may log last. */
 TEST(strands_wake_up_in_the_order_of_their_times)
 {
     struct strand_options options = test_options();

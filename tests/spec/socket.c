@@ -257,7 +257,7 @@ static void *dial_unix(void *name)
     return TEST_PTR(strand_dial_unix(name));
 }
 
-TEST_REAL_INSIDE(who_dials_waits_while_the_queue_of_a_unix_listener_is_full)
+TEST_REAL_INSIDE(dialling_waits_while_the_queue_of_a_unix_listener_is_full)
 {
     char name[64];
     int peers[4];
@@ -424,7 +424,7 @@ TEST_INSIDE(closing_a_listener_wakes_those_who_accept)
     CHECK_EQ((intptr_t)strand_join(two), -EBADF);
 }
 
-/* Whoever accepts there has not run yet. */
+/* The accepting strand has not run yet. */
 /* contract 4.22 */
 TEST_INSIDE(a_port_is_free_at_once_when_its_listener_is_closed)
 {

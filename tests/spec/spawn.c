@@ -120,7 +120,7 @@ static void *spin_until_set(void *flag)
     return NULL;
 }
 
-/* Neither of the two ever gives way. */
+/* Neither of the two ever yields. */
 static void *set_flag_in_parallel(void *unused)
 {
     _Atomic int flag = 0;
@@ -158,7 +158,7 @@ static void *spin_for_child(void *unused)
 
 /* A child that stays in its spawner's private slot for ever is never run here. */
 /* S-46, S-47, S-49, S-57, A-15, V-07, contract 2.8 */
-TEST_REAL(another_thread_runs_the_child_of_a_strand_that_never_gives_way)
+TEST_REAL(another_thread_runs_the_child_of_a_strand_that_never_yields)
 {
     test_run_on(2, spin_for_child, NULL);
 }

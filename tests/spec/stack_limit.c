@@ -59,13 +59,13 @@ static void *fill_with_usual_stacks(void *arg)
     return arg;
 }
 
-TEST(as_many_stacks_as_max_stack_bytes_has_room_for_are_had_and_no_more)
+TEST(max_stack_bytes_limits_the_number_of_stacks)
 {
     strand_options options = limited_to(10 * STACK);
     strand_run(&options, fill_with_usual_stacks, NULL);
 }
 
-TEST_OWN_STACKS(as_many_stacks_as_max_stack_bytes_has_room_for_are_had_and_no_more, "those who share stacks take none");
+TEST_OWN_STACKS(max_stack_bytes_limits_the_number_of_stacks, "strands of shared fibres take none");
 
 static void *fill_with_all_sizes(void *arg)
 {
@@ -106,7 +106,7 @@ static void *spawn_one_after_the_other(void *number)
     return number;
 }
 
-TEST(whoever_has_joined_a_strand_can_have_its_stack)
+TEST(a_joiner_can_use_the_stack_of_the_joined_strand)
 {
     static _Atomic long number;
     number = 0;
@@ -115,7 +115,7 @@ TEST(whoever_has_joined_a_strand_can_have_its_stack)
     CHECK_EQ(number, test_scale(2000));
 }
 
-TEST_OWN_STACKS(whoever_has_joined_a_strand_can_have_its_stack, "those who share stacks take none");
+TEST_OWN_STACKS(a_joiner_can_use_the_stack_of_the_joined_strand, "strands of shared fibres take none");
 
 static void *compete(void *number)
 {
@@ -177,13 +177,13 @@ static void *open_too_many(void *arg)
     return arg;
 }
 
-TEST(the_stacks_of_opened_fibres_count)
+TEST(the_stacks_of_shared_fibres_count)
 {
     strand_options options = limited_to(5 * STACK);
     strand_run(&options, open_too_many, NULL);
 }
 
-TEST_OWN_STACKS(the_stacks_of_opened_fibres_count, "those that all share are shared fibres too");
+TEST_OWN_STACKS(the_stacks_of_shared_fibres_count, "those that all share are shared fibres too");
 
 /* Frames of so many bytes. */
 static NOINLINE void go_deep(size_t bytes)
@@ -235,13 +235,13 @@ static void *fill_with_images(void *arg)
     return arg;
 }
 
-TEST(the_saved_stacks_of_strands_on_opened_fibres_count)
+TEST(the_saved_stacks_of_strands_on_shared_fibres_count)
 {
     strand_options options = limited_to(2 * STACK + 1024 * KIB);
     strand_run(&options, fill_with_images, NULL);
 }
 
-TEST_OWN_STACKS(the_saved_stacks_of_strands_on_opened_fibres_count, "those that all share are shared fibres too");
+TEST_OWN_STACKS(the_saved_stacks_of_strands_on_shared_fibres_count, "those that all share are shared fibres too");
 
 static void *grow(void *depth)
 {

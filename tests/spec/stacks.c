@@ -413,7 +413,7 @@ TEST_OWN_STACKS(a_stack_that_is_refused_is_an_exception_of_its_strand_whoever_ha
 /* ---- guards --------------------------------------------------------------------------------- */
 
 /* contract 3.9 */
-TEST_REAL(required_guards_that_cannot_be_had_are_refused_clearly)
+TEST_REAL(required_guards_that_are_not_available_are_refused_clearly)
 {
     strand_exception *e = NULL;
     strand_options options = test_options();
@@ -448,8 +448,8 @@ TEST_REAL(best_effort_without_guards_warns_once_and_runs)
 
 /* ---- overflow: tests/programs/overflow.c ------------------------------------------------------ */
 
-/* The report of an overflow is written by a signal handler that does what only a dying program may do: TSan, where it
- * is there, is told not to mind. */
+/* A signal handler that does what only a dying program may do writes the report of an overflow. TSan's report of that
+ * is suppressed. */
 static void overflow(const char *how)
 {
     setenv("TSAN_OPTIONS", "report_signal_unsafe=0", 1);

@@ -96,7 +96,7 @@ static void run_with(enum strand_directive what)
 }
 
 /* */
-TEST_INSIDE(an_actor_that_is_restarted_begins_anew_and_keeps_its_messages)
+TEST_INSIDE(a_restarted_actor_has_a_fresh_state_and_keeps_its_messages)
 {
     run_with(STRAND_RESTART);
     CHECK_LOG("c+ cx1 ! c- c+ c.1 c-");
@@ -274,7 +274,7 @@ TEST_RACE(an_actor_is_stopped_while_its_children_end)
     }
 }
 
-/* ---- how often, and who else ------------------------------------------------------------------------------- */
+/* ---- how often, and siblings ------------------------------------------------------------------------------- */
 
 static const strand_actor_class limited = {.size = sizeof limited,
                                            .name = "limited",

@@ -180,7 +180,7 @@ static void spawn_helpless(void *state, strand_message *message)
 static const strand_actor_class above = {
     .size = sizeof above, .name = "above", .receive = spawn_helpless, .decide = just_decide};
 
-TEST_INSIDE(an_actor_that_never_starts_rests_also_where_its_parent_is_told_to_go_on)
+TEST_INSIDE(an_actor_that_never_starts_stays_suspended_although_its_parent_is_resumed)
 {
     await_starts(&above, STRAND_RESUME, 5 * STRAND_MS);
 }

@@ -1,5 +1,6 @@
 /*
- * Several exceptions at a time: one is thrown, the others are suppressed in it, none is lost and none is told twice.
+ * Several exceptions at a time: one is thrown, the others are suppressed in it, none is lost and none is reported
+ * twice.
  */
 #define SUITE suppressed
 #include "test.h"
@@ -106,7 +107,7 @@ static void *fail_and_sleep(void *arg)
 {
     STRAND_DEADLINE(strand_in(*(int64_t *)arg));
     STRAND_SCOPE(s);
-    strand_spawn(s, test_throw, "of a child");
+    strand_spawn(s, test_throw, "by a child");
     strand_spawn(s, test_sleep, NULL);
     strand_scope_join(s);
     return arg;
@@ -125,7 +126,7 @@ TEST_INSIDE(joining_a_scope_is_interrupted_from_outside_also_after_a_failure)
     CHECK_KIND(e, &STRAND_TIMED_OUT);
     CHECK_KIND(strand_exception_suppressed(e, 0), &TEST_ERROR);
     CHECK_CONTAINS(strand_exception_text(e), "passed; suppressed: ");
-    CHECK_CONTAINS(strand_exception_text(e), ": of a child");
+    CHECK_CONTAINS(strand_exception_text(e), ": by a child");
     strand_exception_release(e);
 }
 
@@ -183,7 +184,7 @@ static void *leave_over_a_failure_by_a_time_out(void *arg)
     struct test_child *child = arg;
     STRAND_DEADLINE(strand_in(STRAND_MS));
     STRAND_SCOPE_WITH(s, STRAND_COLLECT);
-    strand_spawn(s, test_throw, "of a child");
+    strand_spawn(s, test_throw, "by a child");
     test_spawn_started(s, test_child_blocks, child);
     strand_sleep(FOREVER);
     return NULL;
@@ -195,7 +196,7 @@ TEST_INSIDE(the_text_of_a_time_out_names_the_first_error_that_it_has_pushed_asid
     strand_exception *e = strand_try(leave_over_a_failure_by_a_time_out, &child, NULL);
     CHECK_KIND(e, &STRAND_TIMED_OUT);
     CHECK_KIND(strand_exception_suppressed(e, 0), &TEST_ERROR);
-    CHECK_CONTAINS(strand_exception_text(e), ": of a child");
+    CHECK_CONTAINS(strand_exception_text(e), ": by a child");
     strand_exception_release(e);
 }
 
@@ -213,7 +214,7 @@ static void *fail_with_payload(void *arg)
 {
     strand_throw_info info = {.size = sizeof info, .payload = &freed, .payload_free = count_freed};
     (void)arg;
-    strand_throw_with(&TEST_ERROR, &info, "of a child");
+    strand_throw_with(&TEST_ERROR, &info, "by a child");
 }
 
 /* The try block meets the same source again. */
@@ -289,9 +290,9 @@ static void *sleep_over_failures(void *i)
     return NULL;
 }
 
-/* Whether they fail before they are cancelled, or after it: no exception is lost, and none is told twice. */
+/* Whether they fail before they are cancelled, or after it: no exception is lost, and none is reported twice. */
 /* contract 4.30 */
-TEST_RACE(of_children_that_fail_at_once_each_is_told_once)
+TEST_RACE(children_that_fail_at_once_are_each_reported_once)
 {
     for (long i = 0; i < test_scale(1000); i++) {
         strand_exception *e = strand_try(sleep_over_failures, TEST_PTR(i), NULL);
@@ -445,7 +446,7 @@ static void *throw_it_in_its_own_wake(void *given_back)
     return NULL;
 }
 
-TEST_INSIDE(an_exception_never_comes_to_be_suppressed_in_itself)
+TEST_INSIDE(an_exception_is_never_suppressed_in_itself)
 {
     int given_back = 0;
     strand_exception *e = strand_try(throw_it_in_its_own_wake, &given_back, NULL);

@@ -35,7 +35,7 @@ static void *count_threads(void *count)
 }
 
 /* S-04, S-29, V-02, V-03, contract 2.10 */
-TEST_REAL(a_run_has_the_threads_that_it_was_told)
+TEST_REAL(a_run_has_the_requested_threads)
 {
     for (int i = 0; i < THREAD_COUNTS; i++) {
         uint64_t count = 0;
@@ -106,7 +106,7 @@ static void check_refused(const int *cpus, int count, const char *scheduler, con
 }
 
 /* contract 2.12 */
-TEST_REAL(cpus_that_can_not_be_had_are_refused)
+TEST_REAL(cpus_that_are_not_available_are_refused)
 {
     int cpus[] = {first_cpu(), 1 << 20};
     check_refused(cpus, 2, "stealing", "options.cpus[1] is 1048576, a CPU that this process may not use");

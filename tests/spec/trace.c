@@ -19,7 +19,7 @@
 
 #define KEEP_FRAME __asm__ volatile("") /* after a call: keeps it from becoming a jump */
 
-/* The line after the one at `at`; of a dump the one after that, if it is about the stack. */
+/* The line after the one at `at`; in a dump the one after that if the next line is about the stack. */
 static const char *next_line(const char *at)
 {
     at = strchr(at, '\n');

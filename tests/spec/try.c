@@ -673,7 +673,7 @@ TEST_INSIDE(a_throw_runs_the_clean_ups_of_a_hundred_frames)
     CHECK_LOG(expected);
 }
 
-/* Throws and catches its own number, giving way inside both blocks. */
+/* Throws and catches its own number, and yields inside both blocks. */
 static void *throw_own_number(void *arg)
 {
     int own = *(int *)arg;

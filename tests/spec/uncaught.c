@@ -1,5 +1,6 @@
 /*
- * An exception that leaves the root strand ends the program, or is returned to who asked for it. None is ever lost.
+ * An exception that leaves the root strand ends the program, or is returned to a caller that asked for it. None is
+ * lost.
  */
 #define SUITE uncaught
 #include "test.h"

@@ -470,7 +470,7 @@ static void *read_and_join_a_reader(void *arg)
 }
 
 /* Which waits behind a writer, and that for the first reader. */
-TEST_INSIDE(who_joins_a_reader_that_has_to_wait_for_it_is_in_a_cycle)
+TEST_INSIDE(joining_a_reader_that_waits_for_the_joiner_is_a_cycle)
 {
     begin();
     STRAND_SCOPE(scope);
@@ -502,7 +502,7 @@ static void *collect_while_locked(void *arg)
     return arg;
 }
 
-TEST_INSIDE(who_waits_for_any_of_several_is_in_a_cycle_when_one_is_left)
+TEST_INSIDE(a_wait_for_any_of_several_is_a_cycle_when_one_is_left)
 {
     begin();
     STRAND_SCOPE(scope);
@@ -720,7 +720,7 @@ TEST_INSIDE(a_bad_descriptor_is_an_error_code)
     CHECK_EQ(strand_waits_print(-1), -EBADF);
 }
 
-TEST_REAL(a_plain_thread_where_nothing_runs_is_told)
+TEST_REAL(a_plain_thread_gets_an_error_where_nothing_runs)
 {
     CHECK_EQ(strand_waits_print(2), -ESRCH);
 }

@@ -74,7 +74,7 @@ static const strand_actor_class watched_class = {
     .size = sizeof watched_class, .name = "watched", .state_size = sizeof(strand_actor), .receive = tell_and_end};
 
 /* contract 6.4 */
-TEST_INSIDE(who_watches_is_told_once_after_all_that_was_sent)
+TEST_INSIDE(a_watcher_is_notified_once_after_all_sent_messages)
 {
     begin();
     STRAND_ACTORS(system, NULL);
@@ -95,7 +95,7 @@ TEST_INSIDE(who_watches_is_told_once_after_all_that_was_sent)
 }
 
 /* contract 6.4 */
-TEST_INSIDE(who_watches_the_dead_is_told_at_once)
+TEST_INSIDE(a_watcher_of_an_ended_actor_is_notified_at_once)
 {
     begin();
     STRAND_ACTORS(system, NULL);
@@ -131,7 +131,7 @@ TEST_INSIDE(a_watch_ends_with_its_notice_and_may_begin_again)
     CHECK_LOG("watches ended watches ended 0");
 }
 
-TEST_INSIDE(who_watches_no_more_is_not_told)
+TEST_INSIDE(an_actor_that_stops_watching_is_not_notified)
 {
     begin();
     STRAND_ACTORS(system, NULL);
@@ -234,7 +234,7 @@ static void be_oracle(void *state, strand_message *message)
 static const strand_actor_class oracle = {.size = sizeof oracle, .name = "oracle", .receive = be_oracle};
 
 /* contract 6.4 */
-TEST_INSIDE(an_answer_comes_to_who_has_asked)
+TEST_INSIDE(an_answer_comes_to_the_asker)
 {
     begin();
     answer got = {0};
@@ -312,7 +312,7 @@ TEST_REAL(a_plain_thread_may_answer)
 }
 
 /* contract 6.4 */
-TEST_INSIDE(who_asks_an_actor_that_ends_is_told_so)
+TEST_INSIDE(an_asker_of_an_actor_that_ends_gets_an_error)
 {
     static strand_actor a;
     begin();
