@@ -140,31 +140,26 @@ static inline int strand_check_once_(int (*run)(pthread_once_t *, void (*)(void)
 #endif
 
 #if !defined(STRAND_CHECK_NOTHING) && !defined(STRAND_OUT_OF_LINE_)
-#define pthread_mutex_lock(it) strand_check_mutex_lock_(pthread_mutex_lock, (it), __FILE__, __LINE__)
-#define pthread_mutex_trylock(it) strand_check_mutex_lock_(pthread_mutex_trylock, (it), __FILE__, __LINE__)
-#define pthread_mutex_timedlock(it, until)                                                                             \
-    strand_check_mutex_timedlock_(pthread_mutex_timedlock, (it), (until), __FILE__, __LINE__)
-#define pthread_mutex_clocklock(it, clock, until)                                                                      \
-    strand_check_mutex_clocklock_(pthread_mutex_clocklock, (it), (clock), (until), __FILE__, __LINE__)
-#define pthread_mutex_unlock(it) strand_check_mutex_unlock_(pthread_mutex_unlock, (it))
-#define pthread_rwlock_rdlock(it) strand_check_rwlock_lock_(pthread_rwlock_rdlock, (it), __FILE__, __LINE__)
-#define pthread_rwlock_tryrdlock(it) strand_check_rwlock_lock_(pthread_rwlock_tryrdlock, (it), __FILE__, __LINE__)
-#define pthread_rwlock_timedrdlock(it, until)                                                                          \
-    strand_check_rwlock_timedlock_(pthread_rwlock_timedrdlock, (it), (until), __FILE__, __LINE__)
-#define pthread_rwlock_clockrdlock(it, clock, until)                                                                   \
-    strand_check_rwlock_clocklock_(pthread_rwlock_clockrdlock, (it), (clock), (until), __FILE__, __LINE__)
-#define pthread_rwlock_wrlock(it) strand_check_rwlock_lock_(pthread_rwlock_wrlock, (it), __FILE__, __LINE__)
-#define pthread_rwlock_trywrlock(it) strand_check_rwlock_lock_(pthread_rwlock_trywrlock, (it), __FILE__, __LINE__)
-#define pthread_rwlock_timedwrlock(it, until)                                                                          \
-    strand_check_rwlock_timedlock_(pthread_rwlock_timedwrlock, (it), (until), __FILE__, __LINE__)
-#define pthread_rwlock_clockwrlock(it, clock, until)                                                                   \
-    strand_check_rwlock_clocklock_(pthread_rwlock_clockwrlock, (it), (clock), (until), __FILE__, __LINE__)
-#define pthread_rwlock_unlock(it) strand_check_rwlock_unlock_(pthread_rwlock_unlock, (it))
-#define pthread_spin_lock(it) strand_check_spin_lock_(pthread_spin_lock, (it), __FILE__, __LINE__)
-#define pthread_spin_trylock(it) strand_check_spin_lock_(pthread_spin_trylock, (it), __FILE__, __LINE__)
-#define pthread_spin_unlock(it) strand_check_spin_unlock_(pthread_spin_unlock, (it))
-#define pthread_once(it, function) strand_check_once_(pthread_once, (it), (function), __FILE__, __LINE__)
 /* With any number of arguments: a compound literal may have commas. */
+#define STRAND_CHECK_LOCK_(type, way, ...) strand_check_##type##_##way##_(__VA_ARGS__, __FILE__, __LINE__)
+#define pthread_mutex_lock(...) STRAND_CHECK_LOCK_(mutex, lock, pthread_mutex_lock, __VA_ARGS__)
+#define pthread_mutex_trylock(...) STRAND_CHECK_LOCK_(mutex, lock, pthread_mutex_trylock, __VA_ARGS__)
+#define pthread_mutex_timedlock(...) STRAND_CHECK_LOCK_(mutex, timedlock, pthread_mutex_timedlock, __VA_ARGS__)
+#define pthread_mutex_clocklock(...) STRAND_CHECK_LOCK_(mutex, clocklock, pthread_mutex_clocklock, __VA_ARGS__)
+#define pthread_mutex_unlock(...) strand_check_mutex_unlock_(pthread_mutex_unlock, __VA_ARGS__)
+#define pthread_rwlock_rdlock(...) STRAND_CHECK_LOCK_(rwlock, lock, pthread_rwlock_rdlock, __VA_ARGS__)
+#define pthread_rwlock_tryrdlock(...) STRAND_CHECK_LOCK_(rwlock, lock, pthread_rwlock_tryrdlock, __VA_ARGS__)
+#define pthread_rwlock_timedrdlock(...) STRAND_CHECK_LOCK_(rwlock, timedlock, pthread_rwlock_timedrdlock, __VA_ARGS__)
+#define pthread_rwlock_clockrdlock(...) STRAND_CHECK_LOCK_(rwlock, clocklock, pthread_rwlock_clockrdlock, __VA_ARGS__)
+#define pthread_rwlock_wrlock(...) STRAND_CHECK_LOCK_(rwlock, lock, pthread_rwlock_wrlock, __VA_ARGS__)
+#define pthread_rwlock_trywrlock(...) STRAND_CHECK_LOCK_(rwlock, lock, pthread_rwlock_trywrlock, __VA_ARGS__)
+#define pthread_rwlock_timedwrlock(...) STRAND_CHECK_LOCK_(rwlock, timedlock, pthread_rwlock_timedwrlock, __VA_ARGS__)
+#define pthread_rwlock_clockwrlock(...) STRAND_CHECK_LOCK_(rwlock, clocklock, pthread_rwlock_clockwrlock, __VA_ARGS__)
+#define pthread_rwlock_unlock(...) strand_check_rwlock_unlock_(pthread_rwlock_unlock, __VA_ARGS__)
+#define pthread_spin_lock(...) STRAND_CHECK_LOCK_(spin, lock, pthread_spin_lock, __VA_ARGS__)
+#define pthread_spin_trylock(...) STRAND_CHECK_LOCK_(spin, lock, pthread_spin_trylock, __VA_ARGS__)
+#define pthread_spin_unlock(...) strand_check_spin_unlock_(pthread_spin_unlock, __VA_ARGS__)
+#define pthread_once(...) strand_check_once_(pthread_once, __VA_ARGS__, __FILE__, __LINE__)
 #define strand_spawn(...) strand_check_spawn_(__VA_ARGS__)
 #define strand_spawn_with(...) strand_check_spawn_with_(__VA_ARGS__)
 #undef STRAND_SCOPE_WITH

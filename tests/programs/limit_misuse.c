@@ -428,55 +428,27 @@ MISUSE(enter_a_monitor_twice, "STRAND_MONITOR_ENTER", "already")
 
 /* ---- mutexes of the system's ------------------------------------------------------------------------- */
 
+#define MISUSE_WITH_A_LOCK(name, function)                                                                             \
+    MISUSE(name, function, "it may block, while the strand holds a pthread mutex or another lock of its thread",       \
+           "limit_misuse.c:")
+
 /* N-04 */
-MISUSE(sleep_with_a_mutex, "strand_sleep",
-       "it may block, while the strand holds a pthread mutex or another lock of its thread", "limit_misuse.c:")
-{
-    pthread_mutex_lock(&mutex);
-    strand_sleep(1);
-    pthread_mutex_unlock(&mutex);
-    return arg;
-}
+MISUSE_WITH_A_LOCK(sleep_with_a_mutex, "strand_sleep")
+DOES(pthread_mutex_lock(&mutex); strand_sleep(1))
 
-MISUSE(sleep_with_a_tried_mutex, "strand_yield",
-       "it may block, while the strand holds a pthread mutex or another lock of its thread", "limit_misuse.c:")
-{
-    if (pthread_mutex_trylock(&mutex) == 0)
-        strand_yield();
-    return arg;
-}
+MISUSE_WITH_A_LOCK(sleep_with_a_tried_mutex, "strand_yield")
+DOES(if (pthread_mutex_trylock(&mutex) == 0) strand_yield())
 
-MISUSE(sleep_with_a_mutex_of_a_clock, "strand_yield",
-       "it may block, while the strand holds a pthread mutex or another lock of its thread", "limit_misuse.c:")
-{
-    const struct timespec past = {0, 0};
-    if (pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &past) == 0)
-        strand_yield();
-    return arg;
-}
+MISUSE_WITH_A_LOCK(sleep_with_a_mutex_of_a_clock, "strand_yield")
+DOES(if (pthread_mutex_clocklock(&mutex, CLOCK_MONOTONIC, &(struct timespec){0, 0}) == 0) strand_yield())
 
-MISUSE(sleep_with_the_older_of_two, "strand_yield",
-       "it may block, while the strand holds a pthread mutex or another lock of its thread", "limit_misuse.c:")
-{
-    pthread_mutex_lock(&mutex);
-    pthread_mutex_lock(&other);
-    pthread_mutex_unlock(&other);
-    strand_yield();
-    return arg;
-}
+MISUSE_WITH_A_LOCK(sleep_with_the_older_of_two, "strand_yield")
+DOES(pthread_mutex_lock(&mutex); pthread_mutex_lock(&other); pthread_mutex_unlock(&other); strand_yield())
 
-MISUSE(sleep_with_the_newer_of_two, "strand_yield",
-       "it may block, while the strand holds a pthread mutex or another lock of its thread", "limit_misuse.c:")
-{
-    pthread_mutex_lock(&mutex);
-    pthread_mutex_lock(&other);
-    pthread_mutex_unlock(&mutex);
-    strand_yield();
-    return arg;
-}
+MISUSE_WITH_A_LOCK(sleep_with_the_newer_of_two, "strand_yield")
+DOES(pthread_mutex_lock(&mutex); pthread_mutex_lock(&other); pthread_mutex_unlock(&mutex); strand_yield())
 
-MISUSE(lock_in_a_section_and_sleep_behind_it, "strand_yield",
-       "it may block, while the strand holds a pthread mutex or another lock of its thread", "limit_misuse.c:")
+MISUSE_WITH_A_LOCK(lock_in_a_section_and_sleep_behind_it, "strand_yield")
 {
     {
         STRAND_NO_SUSPEND;
