@@ -10,7 +10,6 @@
 
 enum { NO_STATUS = 499 };
 
-static const int64_t linger_most = STRAND_S;
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
@@ -74,12 +73,12 @@ static void begin_answer(struct connection *c)
     c->logged = false;
 }
 
-/* Until the client ends, or the time is over: one that goes on sending does not get more of it. */
+/* Until the client ends its side, or the time for a request is over. A client that goes on sending gets no more. */
 static void discard(struct connection *c)
 {
-    strand_time end = strand_in(linger_most);
+    strand_time end = strand_in(c->server->timeout);
     STRAND_DEADLINE(end);
-    wait_in(c, LINGERING, end.ns - linger_most);
+    wait_in(c, LINGERING, end.ns - c->server->timeout);
     while (strand_read(c->fd, c->in, sizeof c->in) > 0)
         continue;
 }

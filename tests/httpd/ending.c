@@ -94,16 +94,18 @@ TEST_REAL(requests_that_need_longer_than_the_time_to_drain_are_cut)
     close(silent);
 }
 
-TEST_REAL(requests_that_came_together_are_all_answered_before_the_end)
+/* An answer of a server that ends says that it is the last. All are answered if the signal comes late. */
+TEST_REAL(requests_that_came_together_are_answered_up_to_the_last_answer)
 {
     SERVER(NULL);
     int fd = dial();
     say(fd, GET("/slow?ms=2000") GET("/hello") GET("/hello"));
     UNTIL(strands_named("strand 'nap'") == 1);
     CHECK_EQ(kill(server_pid, SIGTERM), 0);
-    CHECK_EQ(receive(fd), 200);
-    while (!*header("Connection"))
+    int answers = 0;
+    do
         CHECK_EQ(receive(fd), 200);
+    while (++answers < 3 && !*header("Connection"));
     check_end(fd);
     close(fd);
     CHECK_EQ(server_wait().cut, 0);

@@ -163,7 +163,7 @@ static void say_zeros(int fd, size_t length)
 
 TEST_REAL(the_answer_to_a_body_that_is_too_large_can_be_read_by_a_client_that_sends_it_all)
 {
-    SERVER(NULL);
+    SERVER("--timeout=1000");
     int fd = dial();
     say(fd, REQUEST("GET", "/hello", "Content-Length: 16777216\r\n"));
     say_zeros(fd, 16 << 20);
@@ -189,7 +189,7 @@ TEST_REAL(the_last_answer_can_be_read_by_a_client_that_goes_on_sending)
 {
     enum { SOME = 20 };
     static const char request[] = REQUEST("GET", "/hello", "Connection: close\r\n");
-    SERVER(NULL);
+    SERVER("--timeout=1000");
     int fd = dial();
     say(fd, request);
     say_zeros(fd, 4 << 20);
