@@ -10,7 +10,6 @@
 
 enum { NO_STATUS = 499 };
 
-
 /* ---- input ----------------------------------------------------------------------------------- */
 
 /* For those who end connections (room.c), and who read it in the other order: they never take a phase that has just
