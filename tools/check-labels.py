@@ -10,7 +10,8 @@ place uses the label. The check fails on
   - an ordered atomic operation without a label: a fence, arch_membarrier, or an operation that is not relaxed. The
     label is in a comment beside the statement, or directly above it;
   - a mutant without a line `# breaks: WHAT` in its head: labels, ids of rules, or "contract" and a statement's number,
-    with commas between them.
+    with commas between them; or whose line `# found by: WAY NAME` names no test;
+  - a label that more than two mutants break, or none, unless tests/mutants/unplanted says why.
 """
 import bisect
 import collections
@@ -26,6 +27,10 @@ BLOCK = re.compile(r"^ \* (?:INVARIANTS?|ORDERING)\b", re.MULTILINE)
 SECTION = re.compile(r"^ \* ([A-Z][A-Z]{3,}(?: [A-Z]+)*)\b", re.MULTILINE)
 BEGINS = re.compile(r"(?:^|[.;:] )" + LABEL.pattern + r"(?= [^.,;:)])")
 BREAKS = re.compile(r"^# breaks: (.*)$", re.MULTILINE)
+FOUND = re.compile(r"^# found by: (sim|test|fault)(?:-steps)? (\w+)$", re.MULTILINE)
+FAULT = re.compile(r"^FAULT_WORKLOAD\w*\((\w+)", re.MULTILINE)
+UNPLANTED = "tests/mutants/unplanted"
+MODEL = re.compile(r"(tests/models/\w+\.pml) (-D.*)$")
 ENTRY = re.compile(r"^([A-Z]-\d\d|\d+\.\d+) \S", re.MULTILINE)
 # Their callers' lines have the labels, since each word that they change has its own protocol.
 WRAPPERS = r"swap_word|swap_ends"
@@ -165,17 +170,54 @@ def above(lines, first):
     return "\n".join(lines[begin:first])
 
 
+def unplanted(labels):
+    """Returns the labels of tests/mutants/unplanted, and its faults."""
+    reasons, found = {}, []
+    for line in read(UNPLANTED).split("\n"):
+        if not line or line.startswith("#"):
+            continue
+        label, _, reason = line.partition(": ")
+        if label not in labels.defined or label in reasons or not reason:
+            found.append(f"{UNPLANTED}: '{line}' is not LABEL: REASON, each label once")
+        model = MODEL.match(reason)
+        if model and not re.search(rf"must (?:fail|stall)[^:]*: {re.escape(model.group(2))} \*/", read(model.group(1))):
+            found.append(f"{UNPLANTED}: {model.group(1)} does not say that it must fail or stall with {model.group(2)}")
+        reasons[label] = reason
+    return reasons, found
+
+
+def finders_in(folder):
+    """Yields what the head of a mutant may name: a way, and a test or workload."""
+    for way, files in (("sim", "sim/*.c"), ("test", "spec/*.c*"), ("fault", "fault/*.c")):
+        for path in pathlib.Path(folder).glob(files):
+            yield from ((way, name) for name in (FAULT.findall(read(path)) if way == "fault" else [path.stem]))
+
+
 def mutants(labels):
-    """Yields the faults of the mutants' heads."""
+    """Yields the faults of the mutants' heads, and the labels that have none or too many."""
+    reasons, found = unplanted(labels)
+    yield from found
+    broken, tests = collections.Counter(), set(finders_in("tests"))
     entries = ENTRY.findall(read("docs/conformance.txt"))
     known = set(labels.defined) | {f"contract {e}" if e[0].isdigit() else e for e in entries}
     for path in sorted(pathlib.Path("tests/mutants").glob("*.patch")):
-        lines = BREAKS.findall(read(path).split("\n--- ")[0])
+        head = read(path).split("\n--- ")[0]
+        lines, finders = BREAKS.findall(head), FOUND.findall(head)
+        if len(finders) != 1 or finders[0] not in tests:
+            yield f"{path}: its head does not say once, by the name of a test, what finds it"
         if len(lines) != 1:
             yield f"{path}: its head does not say once what it breaks"
         for name in ", ".join(lines).split(", ") if lines else []:
             if name not in known:
                 yield f"{path}: breaks '{name}', which is no label, rule or statement of the contract"
+            broken[name] += 1
+    for label in sorted(labels.defined):
+        if broken[label] > 2:
+            yield f"{broken[label]} mutants break [{label}]: one or two of different kinds are enough"
+        if not broken[label] and label not in reasons:
+            yield f"no mutant breaks [{label}], and {UNPLANTED} does not say why"
+        if broken[label] and label in reasons:
+            yield f"a mutant breaks [{label}], which {UNPLANTED} lists"
 
 
 def main():

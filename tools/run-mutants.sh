@@ -111,7 +111,7 @@ helpers_of()
     test-steps) folder=$OUT/steps/programs ;;
     *) return ;;
     esac
-    grep -o 'test_program([^"]*"[a-z_]*"' "tests/spec/$2.c" | sed "s|.*(.*\"\(.*\)\"|$folder/\1|" | sort -u
+    grep -ho 'test_program([^"]*"[a-z_]*"' "tests/spec/$2".c* | sed "s|.*(.*\"\(.*\)\"|$folder/\1|" | sort -u
 }
 
 # hunt WAY NAME SEEDS: in a copy; true if it is found
