@@ -161,7 +161,7 @@ bool arch_cxx_told(void (*const *functions)(void), unsigned count, const void *b
 /* The program has a C++ runtime, without what it takes to carry exceptions of C++ that leave a function. */
 bool arch_cxx_lacks_functions(void);
 /* Look for the runtime: a library loaded meanwhile may have brought it. Takes the process's lock. */
-void arch_cxx_look(void);
+void arch_cxx_refresh(void);
 /* A number that changes when the calling thread first uses a thread-local variable of a library loaded since: at the
  * latest when the thread first throws or catches by a new C++ runtime. */
 static inline uint64_t arch_locals_generation(void);

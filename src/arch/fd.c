@@ -184,7 +184,7 @@ static int64_t write_plainly(int fd, enum arch_fd_kind kind, const void *buffer,
 
 /* SIGPIPE can't be suppressed for descriptors other than sockets: it is blocked meanwhile, and consumed if this call
  * has raised it. */
-static int64_t write_quietly(int fd, enum arch_fd_kind kind, const void *buffer, size_t size)
+static int64_t write_nosigpipe(int fd, enum arch_fd_kind kind, const void *buffer, size_t size)
 {
     sigset_t pipe, before, pending;
     sigemptyset(&pipe);
@@ -209,7 +209,7 @@ int64_t arch_fd_write(int fd, enum arch_fd_kind kind, const void *buffer, size_t
         if (is_socket(kind))
             put = (put = send(fd, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 ? -errno : put;
         else
-            put = write_quietly(fd, kind, buffer, size);
+            put = write_nosigpipe(fd, kind, buffer, size);
     } while (put == -EINTR);
     return put;
 }

@@ -125,7 +125,7 @@ __attribute__((no_sanitize_address)) NOINLINE size_t arch_stack_used(char *low, 
     uint64_t *at = lowest_written(low, __builtin_frame_address(0));
     __asm__ volatile("movq %%rsp, %0" : "=r"(here));
     if ((char *)at < here)
-        arch_san_look(at, (size_t)(here - (char *)at));
+        arch_san_unwritten(at, (size_t)(here - (char *)at));
     while ((char *)at < here && !*at)
         at++;
     char *lowest = (char *)at < here ? (char *)at : here;

@@ -244,7 +244,7 @@ static void faults_restore(void)
     atomic_store_explicit(&arch_state.on_fault, NULL, memory_order_relaxed);
 }
 
-void arch_cxx_look(void)
+void arch_cxx_refresh(void)
 {
     pthread_mutex_lock(&lock);
     bool there = arch_state.cxx.there;

@@ -13,7 +13,7 @@
  *   leave       switch from `from` to `to`; `ends`: `from` is never resumed
  *   suspended   n was left at `context`, for now or for good; resumed: n is about to be resumed. Any thread
  *   throw       an exception is about to unwind frames of the calling context
- *   look        this memory is read before it is written, on purpose
+ *   unwritten   this memory is read before it is written, on purpose
  *   unmap       this memory is about to be unmapped, whatever stacks lie in it
  *   save        n, suspended at `at`, is copied out: `bytes` from there on go to a saved stack of
  *               arch_image_size(bytes), in which the caller has stored `beside` more bytes right behind them, together
@@ -248,7 +248,7 @@ __attribute__((always_inline)) static inline uint64_t arch_valgrind(enum arch_va
 }
 
 /* Not a call: its return would invalidate again what lies below the caller's frame. */
-__attribute__((always_inline)) static inline void arch_san_look(void *p, size_t size)
+__attribute__((always_inline)) static inline void arch_san_unwritten(void *p, size_t size)
 {
     if (UNLIKELY(arch_tool == ARCH_TOOL_VALGRIND))
         (void)arch_valgrind(ARCH_MEMCHECK_DEFINED, (uintptr_t)p, size);

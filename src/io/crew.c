@@ -121,9 +121,9 @@ bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, 
         me->blocked = BLOCKED_NOT;
         return over;
     }
-    quiet_leave(*thread);
+    quiescent_leave(*thread);
     *thread = thread_park(*thread);
-    quiet_return(*thread);
+    quiescent_return(*thread);
     return wait_over(me) == WAIT_WON || over;
 }
 

@@ -14,7 +14,7 @@
 #include <errno.h>
 
 /* Pins the handle, which leads to *out. NULL: the pool has ended. */
-static struct opened_pool *look_up(strand_pool handle, const char *function, struct pool **out)
+static struct opened_pool *find_pool(strand_pool handle, const char *function, struct pool **out)
 {
     struct thread *self = thread_self();
     if (self && self->current)
@@ -38,7 +38,7 @@ static struct opened_pool *look_up(strand_pool handle, const char *function, str
 }
 
 /* Under a seed one of the pool's threads runs it, and the caller only waits. */
-static int look_on(struct opened_pool *op)
+static int wait_a_moment(struct opened_pool *op)
 {
     spin_lock(&op->lock, NULL);
     bool over = op->closed;
@@ -51,13 +51,13 @@ static int look_on(struct opened_pool *op)
 int strand_pool_drive(strand_pool handle, strand_time until, strand_drive_flags flags)
 {
     struct pool *pool;
-    struct opened_pool *op = look_up(handle, "strand_pool_drive", &pool);
+    struct opened_pool *op = find_pool(handle, "strand_pool_drive", &pool);
     if (flags & ~(unsigned)STRAND_DRIVE_WAIT)
         MISUSE("strand_pool_drive", "", "the flags %#x are invalid", flags);
     if (!op)
         return 0;
     if (!pool_is_driven(pool))
-        return look_on(op);
+        return wait_a_moment(op);
     uint32_t before = POOL_UNDRIVEN;
     bool mine = atomic_compare_exchange_strong_explicit(&pool->driving, &before, POOL_DRIVEN, memory_order_acq_rel,
                                                         memory_order_relaxed); /* [DV1] */
@@ -70,7 +70,7 @@ int strand_pool_drive(strand_pool handle, strand_time until, strand_drive_flags 
 int strand_pool_fd(strand_pool handle)
 {
     struct pool *pool;
-    struct opened_pool *op = look_up(handle, "strand_pool_fd", &pool);
+    struct opened_pool *op = find_pool(handle, "strand_pool_fd", &pool);
     if (!op)
         return -ESHUTDOWN;
     spin_lock(&op->lock, NULL);

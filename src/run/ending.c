@@ -3,7 +3,7 @@
  */
 #include "ending.h"
 
-#include "../sched/quiet.h"
+#include "../sched/quiescent.h"
 #include "../strand/cancel.h"
 #include "../strand/cancel_reason.h"
 #include "../strand/exception.h"
@@ -17,7 +17,7 @@ void ending_open(struct runtime *runtime)
 
 bool ending_wants_verdict(struct subprocess *sub)
 {
-    return atomic_load_explicit(&sub->minds_quiet, memory_order_seq_cst) & QUIET_VERDICT; /* [Q2] */
+    return atomic_load_explicit(&sub->quiescence_waiters, memory_order_seq_cst) & QUIESCENT_VERDICT; /* [Q2] */
 }
 
 void ending_while_stopping(struct runtime *runtime)
@@ -26,7 +26,7 @@ void ending_while_stopping(struct runtime *runtime)
     if (what == STRAND_OUT_OF_WORK_AUTO && !runtime->sub.platform)
         return; /* it is so, unless somebody outside has acted on it */
     if (what != STRAND_OUT_OF_WORK_WAIT)
-        atomic_fetch_or_explicit(&runtime->sub.minds_quiet, QUIET_VERDICT, memory_order_seq_cst); /* [Q2] */
+        atomic_fetch_or_explicit(&runtime->sub.quiescence_waiters, QUIESCENT_VERDICT, memory_order_seq_cst); /* [Q2] */
 }
 
 struct member *ending_cancel_root(struct runtime *runtime, const char *why)

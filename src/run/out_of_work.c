@@ -6,7 +6,7 @@
 #include "ending.h"
 #include "shutdown.h"
 
-#include "../sched/quiet.h"
+#include "../sched/quiescent.h"
 #include "../strand/interrupt.h"
 #include "../strand/log.h"
 #include "../strand/print.h"
@@ -67,7 +67,7 @@ static struct member *end_run(struct thread *thread, struct run *run)
     return root;
 }
 
-/* The run is out of work. Under quiet_lock. Returns the root, which has to be made runnable. */
+/* The run is out of work. Under quiescent_lock. Returns the root, which has to be made runnable. */
 static struct member *judge(struct thread *thread, struct run *run)
 {
     enum strand_out_of_work what = run->runtime.options.out_of_work;
@@ -92,11 +92,11 @@ static struct member *judge(struct thread *thread, struct run *run)
 static bool tell_doubt(struct thread *thread, struct run *run, uint32_t asked)
 {
     char all[sizeof run->runtime.deadlock], text[sizeof all + 320];
-    if (asked == QUIET_ASKED_LONG &&
+    if (asked == QUIESCENT_ASKED_LONG &&
         tell_ring(thread, run, "; from outside that can only be ended by stopping the run"))
         return true;
     int threads = arch_thread_count();
-    if (asked < (threads < 0 ? QUIET_ASKED_LONG : QUIET_ASKED_MOST))
+    if (asked < (threads < 0 ? QUIESCENT_ASKED_LONG : QUIESCENT_ASKED_MOST))
         return false;
     (void)run->runtime.reports->summarise_waits(thread, all, sizeof all);
     snprintf(text, sizeof text,
@@ -117,7 +117,7 @@ static bool is_out_of_work(struct thread *thread, struct run *run, bool *sure)
     if (run->runtime.options.out_of_work != STRAND_OUT_OF_WORK_AUTO)
         return true;
     *sure = !out_of_work_has_strangers(&run->runtime);
-    return *sure && ending_wants_verdict(&run->runtime.sub) && quiet_run(thread) == LULL_DRY;
+    return *sure && ending_wants_verdict(&run->runtime.sub) && quiescent_run(thread) == LULL_DRY;
 }
 
 struct member *out_of_work_judge(struct thread *thread, struct run *run, bool *sure)

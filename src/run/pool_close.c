@@ -197,7 +197,7 @@ static void close_first(struct thread *thread, struct cb *me, struct opened_pool
     pool_close_begin(thread, op->pool, gone);
     each_strand(runtime_of(thread), cancel_one, &closing);
     batch_deliver(thread, &closing.batch);
-    pool_close_look(thread, op->pool);
+    pool_close_check(thread, op->pool);
     if (pool_is_driven(op->pool))
         tell_undriven(thread, op);
     if (expect(thread, me, op, &op->gone, &op->closer))

@@ -23,23 +23,23 @@ void quiescence_open(struct run *run)
 /* A strand that waits stands in run.waiters by its node: node.value is the pool, NULL: all of them; node.result is
  * the lull that it waits for. */
 
-/* Whether the pool has ended, or is quiet already: its seeker, which may be parked for long, is not asked. Under
- * quiet_lock, after the strand was linked [Q4]. */
-static bool is_quiet_already(struct thread *thread, struct pool *pool, enum lull lull)
+/* Whether the pool has ended, or is quiescent already: its seeker, which may be parked for long, is not asked. Under
+ * quiescent_lock, after the strand was linked [Q4]. */
+static bool is_quiescent_already(struct thread *thread, struct pool *pool, enum lull lull)
 {
     return atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_CLOSED ||
-           quiet_pool(thread, pool) >= lull; /* [Q4] */
+           quiescent_pool(thread, pool) >= lull; /* [Q4] */
 }
 
 /* op: as below. Returns whether there is nothing to wait for. */
 static bool link_waiter(struct thread *thread, struct cb *me, struct opened_pool *op, enum lull lull)
 {
     struct run *run = run_of(thread);
-    atomic_fetch_add_explicit(&run->runtime.sub.minds_quiet, QUIET_WAITER, memory_order_seq_cst); /* [Q4] */
-    spin_lock(&run->runtime.sub.quiet_lock, thread);
+    atomic_fetch_add_explicit(&run->runtime.sub.quiescence_waiters, QUIESCENT_WAITER, memory_order_seq_cst); /* [Q4] */
+    spin_lock(&run->runtime.sub.quiescent_lock, thread);
     list_push_back(&run->waiters, &me->wait.node.link);
-    bool over = op && is_quiet_already(thread, pool_behind(op), lull);
-    spin_unlock(&run->runtime.sub.quiet_lock);
+    bool over = op && is_quiescent_already(thread, pool_behind(op), lull);
+    spin_unlock(&run->runtime.sub.quiescent_lock);
     return over;
 }
 
@@ -48,14 +48,14 @@ static bool link_waiter(struct thread *thread, struct cb *me, struct opened_pool
 static void unlink_waiter(struct thread *thread, struct cb *me)
 {
     struct run *run = run_of(thread);
-    spin_lock(&run->runtime.sub.quiet_lock, thread);
+    spin_lock(&run->runtime.sub.quiescent_lock, thread);
     if (me->wait.node.link.next)
         list_remove(&me->wait.node.link);
-    spin_unlock(&run->runtime.sub.quiet_lock);
-    atomic_fetch_sub_explicit(&run->runtime.sub.minds_quiet, QUIET_WAITER, memory_order_relaxed);
+    spin_unlock(&run->runtime.sub.quiescent_lock);
+    atomic_fetch_sub_explicit(&run->runtime.sub.quiescence_waiters, QUIESCENT_WAITER, memory_order_relaxed);
 }
 
-/* Under quiet_lock. */
+/* Under quiescent_lock. */
 static void claim(struct wait_node *node, struct batch *batch)
 {
     struct member *member = &node->waiter->member;
@@ -117,7 +117,7 @@ void strand_wait_quiet(strand_pool handle, strand_quiet_flags flags)
     if (run && named)
         MISUSE("strand_wait_quiet", "", "STRAND_QUIET_RUN means all pools, so no pool may be named");
     struct opened_pool *op = named ? pool_find(thread, handle, "strand_wait_quiet") : NULL;
-    enum lull lull = flags & STRAND_QUIET_BLOCKED ? LULL_BLOCKED : LULL_DRY;
+    enum lull lull = flags & STRAND_QUIET_BLOCKED ? LULL_STALLED : LULL_DRY;
     wait_for(thread, me, run ? NULL : op ? pool_behind(op) : thread->pool, op, lull, NULL);
 }
 
@@ -134,14 +134,14 @@ static void wake(struct thread *thread, const struct cb *waiter, const struct po
     struct run *run = run_of(thread);
     struct batch batch;
     batch_init(&batch);
-    spin_lock(&run->runtime.sub.quiet_lock, thread);
+    spin_lock(&run->runtime.sub.quiescent_lock, thread);
     for (struct link *link = run->waiters.next, *next; link != &run->waiters; link = next) {
         struct wait_node *node = CONTAINER(link, struct wait_node, link);
         next = link->next;
         if (waiter ? node->waiter == waiter : node->value == pool)
             claim(node, &batch);
     }
-    spin_unlock(&run->runtime.sub.quiet_lock);
+    spin_unlock(&run->runtime.sub.quiescent_lock);
     batch_deliver(thread, &batch);
 }
 
@@ -152,7 +152,7 @@ void quiescence_wake(struct thread *thread, const struct cb *waiter)
 
 void quiescence_pool_over(struct thread *thread, struct pool *pool)
 {
-    if (quiet_is_minded(&run_of(thread)->runtime.sub))
+    if (quiescent_is_awaited(&run_of(thread)->runtime.sub))
         wake(thread, NULL, pool);
 }
 
@@ -163,14 +163,14 @@ static enum lull lull_of(struct thread *thread, struct pool *pool, enum lull *he
     if (pool && pool != thread->pool)
         return LULL_NONE; /* its own seeker says so */
     if (pool)
-        return *here != LULL_UNKNOWN ? *here : (*here = quiet_pool(thread, pool));
-    return *all != LULL_UNKNOWN ? *all : (*all = quiet_run(thread));
+        return *here != LULL_UNKNOWN ? *here : (*here = quiescent_pool(thread, pool));
+    return *all != LULL_UNKNOWN ? *all : (*all = quiescent_run(thread));
 }
 
 /* While the thread waits for another one's decision it may be held, for the report of that decision. */
-static void lock_quiet(struct thread *thread)
+static void lock_quiescent(struct thread *thread)
 {
-    atomic_flag *lock = &thread->sub->quiet_lock;
+    atomic_flag *lock = &thread->sub->quiescent_lock;
     while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) { /* [LK1] */
         if (atomic_load_explicit(&thread->hold.asked, memory_order_relaxed))
             pool_stand_still(thread);
@@ -185,7 +185,7 @@ bool quiescence_comes(struct thread *thread, struct batch *batch, uint32_t asked
     struct subprocess *sub = &run->runtime.sub;
     enum lull here = LULL_UNKNOWN, all = LULL_UNKNOWN;
     bool sure = true;
-    lock_quiet(thread);
+    lock_quiescent(thread);
     for (struct link *link = run->waiters.next, *next; link != &run->waiters; link = next) {
         struct wait_node *node = CONTAINER(link, struct wait_node, link);
         next = link->next;
@@ -196,8 +196,8 @@ bool quiescence_comes(struct thread *thread, struct batch *batch, uint32_t asked
     if (verdict && lull_of(thread, NULL, &here, &all) == LULL_DRY)
         batch_add(batch, out_of_work_judge(thread, run, &sure));
     if (batch->first)
-        quiet_stir(thread); /* [Q3] */
-    spin_unlock(&sub->quiet_lock);
+        quiescent_stir(thread); /* [Q3] */
+    spin_unlock(&sub->quiescent_lock);
     if (!sure)
         out_of_work_doubt(thread, run, asked);
     return !sure;

@@ -1,5 +1,6 @@
 /*
- * Waiting for quiescence. The protocol block of the decision is in src/sched/quiet.h; page: docs/protocols/quiet.md.
+ * Waiting for quiescence. The protocol block of the decision is in src/sched/quiescent.h; page:
+ * docs/protocols/quiet.md.
  */
 #ifndef RUN_QUIESCENCE_H
 #define RUN_QUIESCENCE_H
@@ -8,8 +9,8 @@
 
 /* Before the run has strands. */
 void quiescence_open(struct run *run);
-/* sched_ops.quiet: claims the waits that are over, and judges a run that is out of work. Returns whether the caller has
- * to ask once more soon, without any movement meanwhile. asked: how many times in a row that was so before. */
+/* sched_ops.quiescent: claims the waits that are over, and judges a run that is out of work. Returns whether the caller
+ * has to ask once more soon, without any movement meanwhile. asked: how many times in a row that was so before. */
 bool quiescence_comes(struct thread *thread, struct batch *batch, uint32_t asked);
 /* run_ops.wait_dry_or */
 void quiescence_wait_or(struct thread *thread, struct cb *me, struct cb *_Atomic *waiter, const _Atomic bool *over);

@@ -94,7 +94,7 @@ static const struct sched_ops ops = {
              [TIMER_SHUTDOWN] = shutdown_comes},
     .census = census_record,
     .moved = watchdog_moved,
-    .quiet = quiescence_comes,
+    .quiescent = quiescence_comes,
 };
 
 static const struct run_ops run_ops = {

@@ -33,7 +33,7 @@ struct run {
     struct debug_run debug;
     char text[128]; /* what is wrong with the options */
     struct shutdown shutdown;
-    struct link waiters;     /* strands that wait for quiescence, under sub.quiet_lock: quiescence.c */
+    struct link waiters;     /* strands that wait for quiescence, under sub.quiescent_lock: quiescence.c */
     _Atomic bool doubt_told; /* of no order to anything else: it was logged that nothing goes on, though it is not
                                 certain that the run is deadlocked */
 };

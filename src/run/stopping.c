@@ -51,9 +51,9 @@ void strand_wait_stopping(void)
     if ((happened || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;
     } else {
-        quiet_leave(thread);
+        quiescent_leave(thread);
         thread = thread_park(thread);
-        quiet_return(thread);
+        quiescent_return(thread);
         happened = wait_over(me) == WAIT_WON;
     }
     if (linked)

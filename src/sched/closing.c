@@ -37,7 +37,7 @@ void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(str
         atomic_thread_fence(memory_order_seq_cst); /* [L4] */
 }
 
-void pool_close_look(struct thread *thread, struct pool *pool)
+void pool_close_check(struct thread *thread, struct pool *pool)
 {
     if (!is_closing(pool))
         return;
@@ -50,7 +50,7 @@ void pool_record_end_(struct thread *thread)
 {
     if (thread->concurrent && !arch_membarrier_works)
         atomic_thread_fence(memory_order_seq_cst); /* [L4] */
-    pool_close_look(thread, thread->pool);
+    pool_close_check(thread, thread->pool);
 }
 
 bool pool_arrive(struct thread *thread, struct pool *pool)
@@ -65,5 +65,5 @@ bool pool_arrive(struct thread *thread, struct pool *pool)
 void pool_turn_back(struct thread *thread, struct pool *pool)
 {
     atomic_fetch_add_explicit(&pool->refused, 1, memory_order_seq_cst); /* [L1] */
-    pool_close_look(thread, pool);
+    pool_close_check(thread, pool);
 }

@@ -6,15 +6,15 @@
 
 #include "polled.h"
 #include "posts.h"
-#include "quiet.h"
+#include "quiescent.h"
 #include "sleep.h"
 #include "timers.h"
 
-/* A thread checks again, QUIET_ASKED_MOST times, what it could not decide for good. */
+/* A thread checks again, QUIESCENT_ASKED_MOST times, what it could not decide for good. */
 #define UNSURE_NS INT64_C(250000)
 #define WATCH_MOST_NS INT64_C(8000000)
 
-/* Before a look that decides about waiting: whatever was pushed before a producer read an old kick is seen after it
+/* Before a check that decides about waiting: whatever was pushed before a producer read an old kick is seen after it
  * [K1]. */
 static void barrier(struct pool *pool)
 {
@@ -40,7 +40,7 @@ bool pool_is_still(struct thread *by, struct pool *pool, uint64_t *stirs)
     return still;
 }
 
-void quiet_stir(struct thread *thread)
+void quiescent_stir(struct thread *thread)
 {
     pool_lock(thread, thread->pool);
     pool_go_on(thread->pool);
@@ -59,7 +59,7 @@ void thread_to_idle(struct thread *thread)
     pool->busy--;
     bool last = pool->busy == 0 && pool->parked;
     pool_unlock(pool);
-    if (last && quiet_is_minded(pool->sub) && quiet_is_near(pool)) /* [Q2] */
+    if (last && quiescent_is_awaited(pool->sub) && quiescent_is_near(pool)) /* [Q2] */
         pool_kick_(thread, pool);
 }
 
@@ -102,7 +102,7 @@ bool thread_to_polling(struct thread *thread)
     return mine;
 }
 
-/* The sleeper that looks around by itself soon, if there is one, stands in front. */
+/* The sleeper that makes a pass by itself soon, if there is one, stands in front. */
 static bool sleeper_is_timed(struct pool *pool)
 {
     return !list_empty(&pool->sleepers) && CONTAINER(pool->sleepers.next, struct thread, sleeping)->timed;
@@ -120,7 +120,7 @@ static bool any_work(struct thread *thread, struct pool *pool)
 }
 
 /* The role is free and a thread sleeps: wake it for work that came while no producer had to announce it. */
-static void look_again(struct thread *thread, struct pool *pool)
+static void recheck(struct thread *thread, struct pool *pool)
 {
     barrier(pool);
     if (any_work(thread, pool))
@@ -145,7 +145,7 @@ void thread_to_busy(struct thread *thread)
     pool_unlock(pool);
     pool_wake_heir(thread, heir);
     if (exposed)
-        look_again(thread, pool);
+        recheck(thread, pool);
 }
 
 bool thread_to_asleep(struct thread *thread, bool timed)
@@ -153,7 +153,7 @@ bool thread_to_asleep(struct thread *thread, bool timed)
     struct pool *pool = thread->pool;
     pool_lock(thread, pool);
     struct thread *seeker = pool_seeker(pool);
-    /* A busy thread that has the role for one look does not count: it does not wait. */
+    /* A busy thread that has the role for one pass does not count: it does not wait. */
     bool sleep = seeker && seeker != thread && seeker->state == THREAD_POLLING && !pool_stops(pool);
     sleep = sleep && !pinned_doze(thread) && !thread_is_to_go(thread); /* [P2] */
     if (sleep) {
@@ -208,7 +208,7 @@ void thread_gives_role(struct thread *thread)
     bool exposed = atomic_load_explicit(&pool->kick, memory_order_relaxed) & KICK_SLEEPER;
     pool_unlock(pool);
     if (exposed)
-        look_again(thread, pool);
+        recheck(thread, pool);
 }
 
 /* ---- waiting as the seeker ------------------------------------------------------------------------------- */
@@ -219,10 +219,10 @@ static bool decide(struct thread *thread, struct pool *pool)
 {
     struct batch batch;
     struct member *member;
-    if (!quiet_is_minded(pool->sub))
+    if (!quiescent_is_awaited(pool->sub))
         return false;
     batch_init(&batch);
-    bool unsure = quiet_is_near(pool) && pool->sub->ops->quiet(thread, &batch, thread->search.unsure);
+    bool unsure = quiescent_is_near(pool) && pool->sub->ops->quiescent(thread, &batch, thread->search.unsure);
     bool some = batch.first != NULL;
     thread->search.unsure = unsure ? thread->search.unsure + 1 : 0;
     while ((member = batch_take(&batch)))
@@ -252,7 +252,7 @@ static int64_t waiting_time(struct thread *thread, struct pool *pool, bool eager
 /* A thread of the process that ends just then counts as one too many: the seeker checks again, but not for ever. */
 static int64_t soon(struct thread *thread, int64_t next)
 {
-    if (LIKELY(!thread->search.unsure) || thread->search.unsure > QUIET_ASKED_MOST)
+    if (LIKELY(!thread->search.unsure) || thread->search.unsure > QUIESCENT_ASKED_MOST)
         return next;
     int64_t when = platform_now(thread->sub) + (UNSURE_NS << 2 * thread->search.unsure);
     return when < next ? when : next;

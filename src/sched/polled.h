@@ -1,6 +1,6 @@
 /*
  * What the poller of a pool watches. The layer above keeps the records and says what an event does. This file registers
- * them with the system; the seeker, or a busy thread that looks, passes events on (docs/protocols/descriptors.md).
+ * them with the system; the seeker, or a busy thread in its pass, passes events on (docs/protocols/descriptors.md).
  */
 #ifndef SCHED_POLLED_H
 #define SCHED_POLLED_H
@@ -25,7 +25,7 @@ int pool_watch(struct pool *pool, int fd, struct polled *polled);
 bool pool_watches(struct pool *pool, int fd, struct polled *polled);
 /* Before fd is closed, or when pool_watches has said that it was. Any thread. */
 void pool_unwatch(struct pool *pool, int fd);
-/* Pass on what has happened, without waiting. For the seeker, and a busy thread that looks. */
+/* Pass on what has happened, without waiting. For the seeker, and a busy thread in its pass. */
 void pool_take_polled(struct thread *thread, struct pool *pool);
 /* Whether something has happened that waits to be passed on. From outside of the pool. */
 bool pool_has_polled(struct pool *pool);

@@ -4,7 +4,7 @@
 #include "pool.h"
 
 #include "posts.h"
-#include "quiet.h"
+#include "quiescent.h"
 #include "runq.h"
 #include "thread.h"
 #include "threads.h"
@@ -209,7 +209,7 @@ static void launch(struct pool *pool, struct fibre *root, bool adopt)
         pool_send(NULL, root);
     if (!sub->ends_dry)
         return;
-    atomic_fetch_or_explicit(&sub->minds_quiet, QUIET_VERDICT, memory_order_seq_cst); /* [Q2] */
+    atomic_fetch_or_explicit(&sub->quiescence_waiters, QUIESCENT_VERDICT, memory_order_seq_cst); /* [Q2] */
     if (!adopt)
         pool_kick_(NULL, pool); /* it may be dry by now, and no seeker has checked that */
 }

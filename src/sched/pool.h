@@ -35,7 +35,7 @@ void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(str
 /* How many strands live on it, at some moment during the call. An estimate if strands come and go meanwhile. */
 uint64_t pool_live(struct pool *pool);
 /* Stops a closing pool that has no strand left. Called where that may be so without the end of a strand. */
-void pool_close_look(struct thread *thread, struct pool *pool);
+void pool_close_check(struct thread *thread, struct pool *pool);
 void pool_record_end_(struct thread *thread);
 /* Counts in a strand that is about to be spawned onto a pool that is not the thread's. False: the pool is closing. If
  * the strand is not spawned after all: pool_turn_back. */
@@ -102,13 +102,13 @@ OWN_INLINE bool pool_is_driven(const struct pool *pool)
  * it is busy. */
 bool pool_settle(struct thread *thread);
 void pool_unsettle(struct thread *thread);
-/* For quiet.c: nobody is busy, and the seeker waits, or is about to. Adds up pool->stirs. */
+/* For quiescent.c: nobody is busy, and the seeker waits, or is about to. Adds up pool->stirs. */
 bool pool_is_still(struct thread *by, struct pool *pool, uint64_t *stirs);
 
 /* A thread without anything to run: find something, or sleep. NULL: the pool is to stop, or the thread to leave. */
 struct fibre *pool_find_work(struct thread *thread);
-/* A busy thread takes the role, if free, for one look at timers and posts, and to even out (service.h). */
-void pool_look(struct thread *thread);
+/* A busy thread takes the role, if free, for one pass: timers, posts, and evening out (service.h). */
+void pool_pass(struct thread *thread);
 /* Make a strand runnable that was woken from outside of any, on the thread that ran it last if that is busy. The
  * caller has the role of the seeker. */
 void pool_deliver(struct thread *thread, struct member *member);

@@ -100,7 +100,7 @@ struct pool {
     bool parked;              /* the seeker waits in the poller */
     _Atomic uint32_t kickers; /* so many threads are about to wake it there; each subtracts itself without the lock */
     bool eager;               /* and a push wakes it */
-    uint64_t stirs;           /* how often a thread of the pool has begun to move: quiet.h */
+    uint64_t stirs;           /* how often a thread of the pool has begun to move: quiescent.h */
     int futile;               /* wake-ups and thefts in a row that were not worth it: by the seeker */
 
     /* ---- The holders of shared fibres under its lock, and the seeker. ---- */

@@ -42,9 +42,9 @@ struct sched_ops {
     void (*census)(struct thread *thread, struct member *member, size_t used, enum census_what what);
     /* The seeker of a pool is about to wait, and no thread of the pool is busy. Decides whether the pool, or the run,
      * is quiescent, and puts the strands that this wakes into the batch. Then the pool is not about to wait any more:
-     * the call has passed through quiet_stir. Returns whether the seeker has to call again soon, even if nobody moves.
-     * asked: how often that was so in a row, up to QUIET_ASKED_MOST. */
-    bool (*quiet)(struct thread *thread, struct batch *batch, uint32_t asked);
+     * the call has passed through quiescent_stir. Returns whether the seeker has to call again soon, even if nobody
+     * moves. asked: how often that was so in a row, up to QUIESCENT_ASKED_MOST. */
+    bool (*quiescent)(struct thread *thread, struct batch *batch, uint32_t asked);
     /* A thread that rested moves, and subprocess.drowsy is set. On that thread; it may be called more than once. */
     void (*moved)(struct subprocess *sub);
     /* Called once when the time has come, under the lock of the timers: they may claim, not run. They return a strand

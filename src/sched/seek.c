@@ -17,7 +17,7 @@
 #include "idle.h"
 #include "polled.h"
 #include "posts.h"
-#include "quiet.h"
+#include "quiescent.h"
 #include "service.h"
 #include "sleep.h"
 #include "timers.h"
@@ -33,7 +33,7 @@
 #define NEAR_NAP_NS INT64_C(50000)
 enum { NEAR_SHARE = 8, NEAR_MANY = 256 };
 
-void pool_look(struct thread *thread)
+void pool_pass(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     if (!thread->concurrent) {
@@ -116,7 +116,7 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         }
         int64_t now = thread->now = platform_now(thread->sub);
         bool near = spins_for_timer(thread, pool, now);
-        bool asked = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_relaxed) >= QUIET_WAITER;
+        bool asked = atomic_load_explicit(&pool->sub->quiescence_waiters, memory_order_relaxed) >= QUIESCENT_WAITER;
         if (near ||
             (thread->concurrent && !poor && !asked && now - since < pool->spin_ns)) { /* a seeker that waits decides */
             platform_relax(thread);

@@ -7,16 +7,16 @@
  * is the time between two that it serves out of its queue, while somebody waits there. By how many wait, that is how
  * long each of them does; and both are known without any work at a switch.
  *
- * PARTIES   the thread, which records its own service at its looks; readers: threads that even out, and strands that
+ * PARTIES   the thread, which records its own service at its passes; readers: threads that even out, and strands that
  *           ask for the pool's figures.
  * STATE     thread.service: sums over the last hundred milliseconds or so, older ones fading; only the thread writes
  *           them. A reader adds what has happened since the thread's last record.
  * PROTOCOL  none: a reader may see the sums of two records mixed. It is a measure: a thread that acts on it may gain
  *           nothing, but does no harm.
- * EVENING   a busy thread that has the role of the seeker for one look, a millisecond after it evened out last at the
+ * EVENING   a busy thread that has the role of the seeker for one pass, a millisecond after it evened out last at the
  *           earliest: of some others it takes the one whose strands wait longest. If that is a good deal longer than
  *           its own do, it takes so many of them that both wait alike: from the far ends of the lists, where they would
- *           wait longest. A thread that has not looked around for a hundred milliseconds, and four times as long as the
+ *           wait longest. A thread that has made no pass for a hundred milliseconds, and four times as long as the
  *           taker itself was kept from it lately, is held by one strand: those in its slot and its inbox wait as well.
  * INVARIANTS [LB1] a thread that takes has the role: no other thread steals or evens out meanwhile.
  *           [LB2] after that the taker's wait is not longer than the victim's, by the same measure: two threads don't
@@ -42,7 +42,7 @@ struct pool;
 struct thread;
 
 struct service {         /* a thread's; in ticks */
-    uint64_t recorded;   /* when the thread looked around last, or began to be busy */
+    uint64_t recorded;   /* when the thread made its last pass, or began to be busy */
     uint32_t served;     /* runq.served then */
     uint64_t time;       /* in which somebody waited */
     uint64_t turns;      /* and so many were served meanwhile, in parts of one */
@@ -67,9 +67,9 @@ OWN_INLINE uint64_t round_wait(const struct round *round)
 
 /* The thread begins to be busy. */
 void service_begin(struct thread *thread, uint64_t now);
-/* It looks around. ms: the ticks of a millisecond. */
+/* It makes a pass. ms: the ticks of a millisecond. */
 void service_record(struct thread *thread, uint64_t now, uint64_t ms);
-/* Of any thread, as it is now. by: the caller's, which knows how long threads are kept from looking around. */
+/* Of any thread, as it is now. by: the caller's, which knows how long threads are kept from their passes. */
 struct round service_round(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms);
 /* How many of theirs should be mine. */
 uint64_t service_excess(const struct round *theirs, const struct round *mine, uint64_t ms);

@@ -199,7 +199,7 @@ static bool steal(struct thread *thief)
 
 /* ---- evening out: service.h ------------------------------------------------------------------------------- */
 
-enum { PIECE = 64, PULLED_MOST = 512, LOOKED_AT = 8, PULLED_BY_SEED = 4 };
+enum { PIECE = 64, PULLED_MOST = 512, EXAMINED = 8, PULLED_BY_SEED = 4 };
 
 /* By kinds, each in the order of the list that it comes from. */
 struct pulled {
@@ -279,7 +279,7 @@ static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t
 {
     uint32_t first = platform_choose(thread, count);
     struct thread *slowest = NULL;
-    for (uint32_t i = 0; i < count && i < LOOKED_AT; i++) {
+    for (uint32_t i = 0; i < count && i < EXAMINED; i++) {
         struct thread *other = thread->pool->threads[(first + i) % count];
         struct round round = service_round(thread, other, thread->pass.at, ms);
         if (other == thread || !round.length || (slowest && round_wait(&round) <= round_wait(longest)))

@@ -37,9 +37,9 @@ struct subprocess {
     _Atomic uint32_t holding; /* pool_hold: threads that begin now are held as well */
 
     /* ---- Any thread of the run. ---- */
-    _Atomic uint32_t outside;     /* of a seeded run: strands that wait for what is outside of it */
-    _Atomic uint32_t minds_quiet; /* QUIET_*: why sched_ops.quiet is called; 0: it is not */
-    atomic_flag quiet_lock;
+    _Atomic uint32_t outside;            /* of a seeded run: strands that wait for what is outside of it */
+    _Atomic uint32_t quiescence_waiters; /* QUIET_*: why sched_ops.quiescent is called; 0: it is not */
+    atomic_flag quiescent_lock;
     _Atomic int helpers; /* threads of the run that are in no pool: of crews, a watchdog; or that sleep in strand_run */
 
     /* ---- The watchdog sets it, and a thread that moves clears it: docs/protocols/watchdog.md. ---- */

@@ -52,10 +52,10 @@ void switch_all_save_cxx(struct subprocess *sub)
 }
 
 /* Something new has thread-local variables, which this thread has used: maybe the runtime. */
-COLD void thread_look_for_cxx_(struct thread *thread)
+COLD void thread_find_cxx_(struct thread *thread)
 {
     thread->locals = arch_locals_generation();
-    arch_cxx_look();
+    arch_cxx_refresh();
     if (thread_cxx(thread))
         switch_all_save_cxx(thread->sub);
 }

@@ -9,7 +9,7 @@
 #include "thread.h"
 
 void thread_entry_(struct arch_transfer transfer);
-void thread_look_for_cxx_(struct thread *thread);
+void thread_find_cxx_(struct thread *thread);
 /* All threads of the run save and restore the state of C++ exceptions from now on. */
 void switch_all_save_cxx(struct subprocess *sub);
 void thread_leave_slow_(struct thread *thread, struct fibre *from);
@@ -116,7 +116,7 @@ OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibr
 {
     struct fibre *from = thread->current;
     if (UNLIKELY(arch_locals_generation() != thread->locals))
-        thread_look_for_cxx_(thread); /* [S5] */
+        thread_find_cxx_(thread); /* [S5] */
     thread->from = from;
     thread->after = after;
     if (UNLIKELY(slow_flags_any(&thread->slow_switch)))

@@ -1,5 +1,5 @@
 /*
- * A thread's life: what it runs, and how it looks around now and then. The protocol block is in thread.h.
+ * A thread's life: what it runs, and how it takes its passes. The protocol block is in thread.h.
  */
 #include "pinned.h"
 #include "polled.h"
@@ -7,7 +7,7 @@
 #include "switch.h"
 #include "timers.h"
 
-enum { PERIOD_MOST = 8, STIR_EVERY = 4, LOOK_EVERY = 61 }; /* contract §2: every 61 switches or every millisecond */
+enum { PERIOD_MOST = 8, STIR_EVERY = 4, PASS_EVERY = 61 }; /* contract §2: every 61 switches or every millisecond */
 
 NOINLINE struct fibre *thread_pick_after_end_(struct thread *thread)
 {
@@ -114,7 +114,7 @@ void thread_drive(struct thread *thread)
     pool_wait_polled(thread, thread->pool, 0); /* its descriptor is readable no more */
     bool late = false; /* not before something was run: a call with little time makes progress, too */
     while (!pool_stops(thread->pool) && !late && !thread_is_to_go(thread)) {
-        pool_look(thread);
+        pool_pass(thread);
         struct fibre *fibre = thread_pick(thread);
         if (!fibre && !thread->waits)
             break;
@@ -148,7 +148,7 @@ COLD void thread_tick_(struct thread *thread)
         pool_stand_still(thread);
     if (is_late(thread)) /* back to the caller of pool_drive, at the next switch */
         atomic_fetch_or_explicit(&thread->slow_switch.any, SWITCH_LEAVE, memory_order_relaxed);
-    bool early = thread->switches - thread->pass.switches < LOOK_EVERY && now - thread->pass.at < ms;
+    bool early = thread->switches - thread->pass.switches < PASS_EVERY && now - thread->pass.at < ms;
     if (early && !stirs_by_seed(thread))
         return;
     thread->pass.switches = thread->switches;
@@ -158,5 +158,5 @@ COLD void thread_tick_(struct thread *thread)
         thread->now = platform_now(thread->sub);
         service_record(thread, now, ms);
     }
-    pool_look(thread);
+    pool_pass(thread);
 }

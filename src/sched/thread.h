@@ -117,8 +117,8 @@ OWN_INLINE bool thread_on_shared(const struct thread *thread)
     return UNLIKELY(thread->slow_switch.own & SWITCH_SHARED);
 }
 
-/* Whether the thread has looked around, and has picked nothing since: a strand that may find what it wants again and
- * again yields then. The pick after a look answers it: the fibre that it takes has the usual time. */
+/* Whether the thread has made a pass, and has picked nothing since: a strand that may find what it wants again and
+ * again yields then. The pick after a pass answers it: the fibre that it takes has the usual time. */
 OWN_INLINE bool thread_is_asked_for(const struct thread *thread)
 {
     return UNLIKELY(thread->slow_pick.own & PICK_FAIR);

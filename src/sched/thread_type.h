@@ -48,7 +48,7 @@ struct thread_pass {
 /* The memory of a thread without work between its searches. */
 struct thread_search {
     int64_t stole_at; /* when it last stole something and went to run it; 0: judged */
-    uint32_t unsure;  /* so often in a row sched_ops.quiet has wished to be called again */
+    uint32_t unsure;  /* so often in a row sched_ops.quiescent has wished to be called again */
     bool saw_slot;    /* its last round of looking found a slot that may go stale */
     bool rechecked;   /* it waited for that before it waited last */
 };

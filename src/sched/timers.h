@@ -56,8 +56,8 @@ int timer_start(struct thread *thread, struct pool *pool, struct timer *timer, i
 bool timer_move(struct thread *thread, struct pool *pool, struct timer *timer, int64_t when);
 /* Whether it was still to come. After it, the timer is not in use by anybody. Any thread of the sub-process. */
 bool timer_stop(struct thread *thread, struct pool *pool, struct timer *timer);
-/* One that is pending would do nothing but end a wait for quiet, and so it does not count, until it fires (quiet.h); or
- * counts again. Any thread of the sub-process. */
+/* One that is pending would do nothing but end a wait for quiescence, and so it does not count, until it fires
+ * (quiescent.h); or counts again. Any thread of the sub-process. */
 void timer_excuse(struct thread *thread, struct pool *pool, struct timer *timer, bool excused);
 /* How many should have fired at `now`, and have not, up to a few hundred; in a sub-process of one thread, which keeps
  * no lock, one stands for all. From outside of the pool. */

@@ -17,7 +17,7 @@
 /* From one round to the next: a fibre is trimmed when it has been idle for so long, or up to twice as long. */
 #define ROUND_NS INT64_C(250000000)
 /* In one piece: fibres that are looked at, fibres that are trimmed, chunks of saved stacks and stacks that go back. */
-enum { LOOKS = 256, TRIMS = 16, CHUNKS = 16, STACKS = 32 };
+enum { EXAMINED = 256, TRIMS = 16, CHUNKS = 16, STACKS = 32 };
 
 /* Called by the seeker. */
 struct member *trim_is_due(struct timer *timer)
@@ -115,7 +115,7 @@ static bool must_be_trimmed(struct trimmer *trimmer, struct shared_fibre *shared
 }
 
 /* The next fibre that must be trimmed; NULL: there is none among some, or none at all. */
-static struct shared_fibre *take_idle(struct thread *thread, struct pool *pool, int *looks)
+static struct shared_fibre *take_idle(struct thread *thread, struct pool *pool, int *examined)
 {
     struct trimmer *trimmer = &pool->trimmer;
     struct shared_fibre *found = NULL;
@@ -123,7 +123,7 @@ static struct shared_fibre *take_idle(struct thread *thread, struct pool *pool, 
     uint32_t round = atomic_load_explicit(&pool->trim_round, memory_order_relaxed);
     if (trimmer->left > trimmer->count)
         trimmer->left = trimmer->count;
-    while (!found && trimmer->left && --*looks >= 0) {
+    while (!found && trimmer->left && --*examined >= 0) {
         struct shared_fibre *shared = CONTAINER(trimmer->used.next, struct shared_fibre, in_trimmer);
         trimmer->left--;
         list_remove(&shared->in_trimmer);
@@ -170,7 +170,7 @@ static bool go_on(struct thread *thread, struct pool *pool)
 {
     struct trimmer *trimmer = &pool->trimmer;
     struct shared_fibre *shared;
-    int looks = LOOKS;
+    int examined = EXAMINED;
     if (trimmer->stacks) {
         give_stacks(thread, trimmer);
         return false;
@@ -181,7 +181,7 @@ static bool go_on(struct thread *thread, struct pool *pool)
         trimmer->chunks = all ? trimmer->chunks - most : 0;
         return !trimmer->chunks;
     }
-    for (int trims = 0; trims < TRIMS && (shared = take_idle(thread, pool, &looks)); trims++) {
+    for (int trims = 0; trims < TRIMS && (shared = take_idle(thread, pool, &examined)); trims++) {
         trimmer->found = true;
         shared_fibre_trim_idle(thread, shared);
         shared_fibre_release(thread, shared, SHARED_KNOWN);

@@ -125,7 +125,7 @@ static void say_again(const struct sim *sim)
 }
 
 /* Sets *found if a post by a plain thread could end the strand's wait. */
-static void look_for_receiver(void *object, void *found)
+static void find_receiver(void *object, void *found)
 {
     struct cb *c = cb_in(object);
     uint64_t word = atomic_load_explicit(&c->word, memory_order_relaxed);
@@ -137,7 +137,7 @@ static void say_what_is_not_seen(const struct sim *sim)
 {
     struct runtime *runtime = (struct runtime *)sim->sub;
     bool found = false;
-    slab_each(&runtime->cbs, look_for_receiver, &found);
+    slab_each(&runtime->cbs, find_receiver, &found);
     if (found)
         print_text(2, "libstrand: a strand waits for a channel: a thread of the program's own that may be about to "
                       "post to it is not seen; strand_sim_thread makes it part of the run\n");

@@ -151,7 +151,7 @@ COLD void shared_wipe_stack_(struct shared_stack *shared, arch_context context)
     arch_vectors_clear();
     record_peak(shared);
     char *from = stack_discard(shared->stack, context);
-    arch_san_look(from, (size_t)(shared->base - from)); /* a part of it lies below every frame */
+    arch_san_unwritten(from, (size_t)(shared->base - from)); /* a part of it lies below every frame */
     arch_wipe(from, (size_t)(shared->base - from), 0);
 }
 

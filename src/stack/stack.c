@@ -384,7 +384,7 @@ char *stack_discard(const struct stack *stack, char *used)
     if (from > low)
         arch_discard(low, (size_t)(from - low));
     if (end > floor) {
-        arch_san_look(floor, (size_t)(end - floor));
+        arch_san_unwritten(floor, (size_t)(end - floor));
         arch_wipe(floor, (size_t)(end - floor), 0);
     }
     return used < low ? used : from;

@@ -70,7 +70,7 @@ struct wait_node {
     uint32_t epoch;
     _Atomic uint16_t linked; /* not 0 from the linking until the source has let go of it */
     bool drops : 1;          /* a case that drops out when its channel is closed */
-    bool looks : 1;          /* of a select that only tries: no other waiter gives up its place for it */
+    bool try_only : 1;       /* of a select that only tries: no other waiter gives up its place for it */
     bool ordered : 1;        /* of a select that takes the first case that is ready */
     uint32_t index;          /* the case of a select; else 0 */
     int result;              /* written by the claimer before it makes the waiter runnable */
@@ -310,7 +310,7 @@ struct scope {
     /* A plain scope: only the owner. A scope with flags: under the lock. */
     struct link children;
     uint32_t count;
-    uint32_t look_at; /* plain scope: with so many children it may keep too many that have ended; 0 while it is being
+    uint32_t recount_at; /* plain scope: with so many children it may keep too many that have ended; 0 while it is being
                          joined. With flags: HOARD until the warning is logged */
     struct owned *belongings; /* end with it; the newest first */
     struct link ended; /* ended children in the order of their ends; in a plain scope all of them while it is being

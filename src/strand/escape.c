@@ -37,7 +37,7 @@ void must_not_hold_address(struct thread *thread, const void *block, size_t size
     size_t end = thread_on_shared(thread) ? size : 0;
     for (size_t at = -(uintptr_t)block % sizeof word; at + sizeof word <= end; at += sizeof word) {
         memcpy(&word, (const char *)block + at, sizeof word);
-        arch_san_look(&word, sizeof word);
+        arch_san_unwritten(&word, sizeof word);
         if (!lies_on_shared_stack(thread, word))
             continue;
         if (lock && thread->concurrent)

@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { COUNT_MOST = 1 << 16, ALL_LOOKED_AT = 8, LOOKED_AT = 3 };
+enum { COUNT_MOST = 1 << 16, ALL_SAMPLED = 8, SAMPLED = 3 };
 
 /* ---- the life of a handle -------------------------------------------------------------------------------- */
 
@@ -190,15 +190,15 @@ static struct shared_fibre *choose_among_all(struct fibres *fibres, uint32_t tur
     return fibres->list[best];
 }
 
-/* Chooses the fibre whose turn it is, unless a fibre with fewer strands is known: one of the LOOKED_AT that this call
+/* Chooses the fibre whose turn it is, unless a fibre with fewer strands is known: one of the SAMPLED that this call
  * examines, spread over the group, or `emptiest` of earlier calls. So a group fills up evenly, and an uneven one
  * becomes even again. */
 static struct shared_fibre *choose_among_many(struct fibres *fibres, uint32_t turn)
 {
     uint32_t emptiest = atomic_load_explicit(&fibres->emptiest, memory_order_relaxed);
-    for (uint32_t i = 0; i < LOOKED_AT; i++) {
-        uint64_t look = (uint64_t)turn * LOOKED_AT + i;
-        emptiest = with_fewer(fibres, emptiest, (uint32_t)(look % fibres->count * fibres->stride % fibres->count));
+    for (uint32_t i = 0; i < SAMPLED; i++) {
+        uint64_t sample = (uint64_t)turn * SAMPLED + i;
+        emptiest = with_fewer(fibres, emptiest, (uint32_t)(sample % fibres->count * fibres->stride % fibres->count));
     }
     atomic_store_explicit(&fibres->emptiest, emptiest, memory_order_relaxed);
     return fibres->list[with_fewer(fibres, turn % fibres->count, emptiest)];
@@ -209,7 +209,7 @@ struct shared_fibre *fibres_choose(struct fibres *fibres)
     if (fibres->count == 1)
         return fibres->one;
     uint32_t turn = atomic_fetch_add_explicit(&fibres->turn, 1, memory_order_relaxed);
-    return fibres->count <= ALL_LOOKED_AT ? choose_among_all(fibres, turn) : choose_among_many(fibres, turn);
+    return fibres->count <= ALL_SAMPLED ? choose_among_all(fibres, turn) : choose_among_many(fibres, turn);
 }
 
 /* ---- inspecting ---------------------------------------------------------------------------------------------- */

@@ -105,7 +105,7 @@ static NOINLINE void check_interrupted(struct thread *thread, struct cb *me, str
 
 /* The wait was claimed by an interruption, or could not begin. Returns the thread when the child has ended, NULL to
  * wait again. */
-static struct thread *look_again(struct thread *thread, struct cb *me, struct cb *c)
+static struct thread *recheck(struct thread *thread, struct cb *me, struct cb *c)
 {
     me->blocked = BLOCKED_NOT;
     check_interrupted(thread, me, c);
@@ -119,7 +119,7 @@ static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me
         wait_because(thread, me, BLOCKED_JOIN, handle.bits[1]);
         if (end_wait(&thread, me, c, handle, own_of(me)->floor, take_unstarted(thread, c), false))
             return thread;
-        struct thread *over = look_again(thread, me, c);
+        struct thread *over = recheck(thread, me, c);
         if (over)
             return over;
         platform_await(thread); /* the child's failure interrupts, and its end is under way */
@@ -130,7 +130,7 @@ static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me
 static NOINLINE struct thread *await_not(struct thread *thread, struct cb *me, struct cb *c, struct fibre *first,
                                          bool linked)
 {
-    if (end_wait_undo(&thread, me, handle_of(c), first, linked) || look_again(thread, me, c))
+    if (end_wait_undo(&thread, me, handle_of(c), first, linked) || recheck(thread, me, c))
         return thread;
     return await_slowly(thread, me, c);
 }
@@ -139,7 +139,7 @@ static NOINLINE struct thread *await_not(struct thread *thread, struct cb *me, s
 static NOINLINE struct thread *await_more(struct thread *thread, struct cb *me, struct cb *c)
 {
     ends_unlink(thread, handle_of(c), &me->wait.node); /* [W2] */
-    return look_again(thread, me, c) ? thread : await_slowly(thread, me, c);
+    return recheck(thread, me, c) ? thread : await_slowly(thread, me, c);
 }
 
 /* Fast path of await_slowly: the child runs next, and the owner is not interrupted. */

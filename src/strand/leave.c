@@ -331,7 +331,7 @@ void strand_scope_join(strand_scope handle)
     thread_tick(thread);
     cxx_settle(thread, me);
     strand_exception *first = NULL, *pruned = NULL;
-    uint32_t look_at = scope->look_at;
+    uint32_t recount_at = scope->recount_at;
     bool cut_short;
     if (!scope->flags)
         scope_follow(thread, scope);
@@ -339,7 +339,7 @@ void strand_scope_join(strand_scope handle)
         arch_san_acquire(child);
         join_one(thread, scope, child, &first, &pruned);
     }
-    scope->look_at = look_at;
+    scope->recount_at = recount_at;
     me->blocked = BLOCKED_NOT;
     if (pruned)
         add(&first, pruned);

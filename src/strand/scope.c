@@ -52,7 +52,7 @@ strand_scope strand_scope_enter_(strand_scope_flags flags, const char *file, int
     list_init(&scope->children);
     list_init(&scope->ended);
     scope->flags = (uint8_t)flags;
-    scope->look_at = HOARD;
+    scope->recount_at = HOARD;
     if (!scope_has_winner(scope))
         scope->unseen = &scope->ended;
     uint64_t serial = word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed));

@@ -65,16 +65,16 @@ static inline void scope_anchor(struct scope *scope, struct cb *child)
 /* So many ended children that the owner has not consumed cause a warning. */
 enum { HOARD = 10000 };
 
-/* Whether a plain scope has grown so much that scope_look has to count its ended children again. */
+/* Whether a plain scope has grown so much that scope_recount has to count its ended children again. */
 static inline bool scope_is_large(const struct scope *scope)
 {
-    return !scope->flags && scope->look_at && scope->count >= scope->look_at;
+    return !scope->flags && scope->recount_at && scope->count >= scope->recount_at;
 }
 
 /* Whether the owner joins a plain scope now: the ends of all its children are listed [C5]. */
 static inline bool scope_is_followed(const struct scope *scope)
 {
-    return !scope->flags && !scope->look_at;
+    return !scope->flags && !scope->recount_at;
 }
 
 /* Whether a child's failure waits to be fetched, and does not interrupt the owner. */
@@ -115,8 +115,8 @@ struct cb *scope_reap(struct thread *thread, struct scope *scope);
 /* Another strand, which has a reference to the scope and spawns into it: consumes a few ended children [C4].
  * */
 void scope_reap_for_owner(struct thread *thread, struct scope *scope);
-/* Owner of a plain scope: lists the children that have ended. Until the owner sets look_at again, children, also those
- * spawned later, are listed when they end [C5]. */
+/* Owner of a plain scope: lists the children that have ended. Until the owner sets recount_at again, children, also
+ * those spawned later, are listed when they end [C5]. */
 void scope_follow(struct thread *thread, struct scope *scope);
 /* Owner: returns the first child in `ended`, or NULL. */
 struct cb *scope_first_ended(struct thread *thread, struct scope *scope);
@@ -132,7 +132,7 @@ struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scop
 /* Spawner: logs once that the scope keeps too many ended children. */
 void scope_tell_hoard(struct thread *thread, struct scope *scope);
 /* Owner of a large plain scope: counts how many children have ended. */
-void scope_look(struct scope *scope);
+void scope_recount(struct scope *scope);
 /* Takes an ended child out of the scope. Its failure counts as dealt with. */
 void scope_forget(struct thread *thread, struct scope *scope, struct cb *child);
 /* Adds an object that ends with the scope. Returns 0, or -ECANCELED if the scope was open and has been left. */

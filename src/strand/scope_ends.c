@@ -44,9 +44,9 @@ static void cancel_by_policy(struct thread *thread, struct scope *scope, struct 
 /* Under the lock, in a scope with flags: the log warns once of too many ended children. */
 static void warn_of_hoard(struct scope *scope)
 {
-    if (scope->ends < HOARD || scope->look_at != HOARD)
+    if (scope->ends < HOARD || scope->recount_at != HOARD)
         return;
-    scope->look_at = UINT32_MAX;
+    scope->recount_at = UINT32_MAX;
     atomic_store_explicit(&scope->hoards, true, memory_order_relaxed);
 }
 
@@ -240,7 +240,7 @@ static bool follow(struct thread *thread, struct cb *child)
 
 void scope_follow(struct thread *thread, struct scope *scope)
 {
-    scope->look_at = 0;
+    scope->recount_at = 0;
     for (struct link *link = scope->children.next; link != &scope->children; link = link->next) {
         struct cb *child = CONTAINER(link, struct cb, sibling);
         if (follow(thread, child) || child->listed)
@@ -252,13 +252,13 @@ void scope_follow(struct thread *thread, struct scope *scope)
 }
 
 /* Examines only the oldest 2 * HOARD children, because most ended children are among them. */
-void scope_look(struct scope *scope)
+void scope_recount(struct scope *scope)
 {
-    size_t have_ended = 0, looks = 2 * HOARD;
-    for (struct link *link = scope->children.next; link != &scope->children && looks; link = link->next, looks--)
+    size_t have_ended = 0, left = 2 * HOARD;
+    for (struct link *link = scope->children.next; link != &scope->children && left; link = link->next, left--)
         have_ended += ended(CONTAINER(link, struct cb, sibling));
     bool hoards = have_ended >= HOARD;
-    scope->look_at = hoards ? UINT32_MAX : scope->count + scope->count / 2;
+    scope->recount_at = hoards ? UINT32_MAX : scope->count + scope->count / 2;
     atomic_store_explicit(&scope->hoards, hoards, memory_order_relaxed);
 }
 

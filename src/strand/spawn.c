@@ -268,7 +268,7 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
         error = anchor_and_launch(thread, scope, c);
         plan->extra = NULL; /* the strand owns it */
         if (UNLIKELY(scope_is_large(scope)))
-            scope_look(scope);
+            scope_recount(scope);
         if (UNLIKELY(atomic_load_explicit(&scope->hoards, memory_order_relaxed)))
             scope_tell_hoard(thread, scope);
     }
@@ -298,7 +298,7 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
     struct cb *me = current_of(thread);
     struct scope *scope = handle_scope(handle);
     bool plain = fn && scope && !thread_on_shared(thread) && block_owner(&scope->block) == me && !scope->flags &&
-                 scope->count < scope->look_at && !scope->cancelled && !own_of(me)->locals &&
+                 scope->count < scope->recount_at && !scope->cancelled && !own_of(me)->locals &&
                  !runtime_of(thread)->slow_spawn;
     struct cb *c = LIKELY(plain) ? cb_new(thread) : NULL;
     if (UNLIKELY(!c))

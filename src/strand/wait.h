@@ -38,7 +38,7 @@
 #ifndef STRAND_WAIT_H
 #define STRAND_WAIT_H
 
-#include "../sched/quiet.h"
+#include "../sched/quiescent.h"
 #include "core.h"
 
 static inline uint32_t wait_epoch(uint64_t state)

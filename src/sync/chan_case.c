@@ -29,7 +29,7 @@ static inline __attribute__((always_inline)) enum answer stand(struct thread *th
     }
     enum quick quick =
         send ? chan_transfer_quick_send(thread, chan, c->value) : chan_transfer_quick_receive(thread, chan, c->value);
-    if (quick == QUICK_LOOK)
+    if (quick == QUICK_SLOW)
         return chan_transfer_stand(thread, me, chan, c, NULL, send);
     if (quick == QUICK_NOT) {
         chan_unlock(thread, chan);

@@ -51,18 +51,18 @@ static inline void chan_transfer_take(struct thread *thread, struct chan *chan, 
     thread_ready(thread, &partner->waiter->member);
 }
 
-/* The common case, for a strand that is not armed. DONE: the lock is released. LOOK: take the slow path. */
-enum quick { QUICK_DONE, QUICK_NOT, QUICK_LOOK };
+/* The common case, for a strand that is not armed. DONE: the lock is released. SLOW: take the slow path. */
+enum quick { QUICK_DONE, QUICK_NOT, QUICK_SLOW };
 
 static inline __attribute__((always_inline)) enum quick chan_transfer_quick_send(struct thread *thread,
                                                                                  struct chan *chan, const void *value)
 {
     if (UNLIKELY(chan->closed))
-        return QUICK_LOOK;
+        return QUICK_SLOW;
     if (!list_empty(&chan->receivers)) {
         struct wait_node *partner = chan_transfer_claim(thread, &chan->receivers);
         if (UNLIKELY(!partner))
-            return QUICK_LOOK;
+            return QUICK_SLOW;
         chan_transfer_give(thread, chan, partner, value);
         return QUICK_DONE;
     }
@@ -78,14 +78,14 @@ static inline __attribute__((always_inline)) enum quick chan_transfer_quick_rece
 {
     if (list_empty(&chan->senders)) {
         if (!chan->count)
-            return LIKELY(!chan->closed) ? QUICK_NOT : QUICK_LOOK;
+            return LIKELY(!chan->closed) ? QUICK_NOT : QUICK_SLOW;
         value_move(chan->size, value, chan_take(chan));
         chan_unlock(thread, chan);
         return QUICK_DONE;
     }
     struct wait_node *partner = chan->count ? NULL : chan_transfer_claim(thread, &chan->senders);
     if (UNLIKELY(!partner))
-        return QUICK_LOOK;
+        return QUICK_SLOW;
     chan_transfer_take(thread, chan, partner, value);
     return QUICK_DONE;
 }

@@ -242,9 +242,9 @@ static bool wait_in(struct thread **thread, struct cb *me, struct port *port, st
     if (UNLIKELY(interrupted(me)) && wait_retract(*thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;
     } else {
-        quiet_leave(*thread);
+        quiescent_leave(*thread);
         *thread = switch_park(*thread);
-        quiet_return(*thread);
+        quiescent_return(*thread);
         if (LIKELY(wait_over(me) == WAIT_WON))
             return true;
     }

@@ -67,7 +67,7 @@ struct prio *prio_of(struct thread *thread, const strand_prio_semaphore *handle,
  * the tree here does prove it; a ticket's address can be read, since tickets lie in the handle range. */
 ARCH_NOT_INSTRUMENTED static size_t waiting_at(struct thread *thread, struct prio *sem)
 {
-    arch_san_look(sem, sizeof *sem);
+    arch_san_unwritten(sem, sizeof *sem);
     if (LIKELY(sem->self != ((uintptr_t)sem ^ SCRAMBLE) || sem->run != run_of(thread)))
         return 0;
     const struct ticket *ticket = ticket_of(sem->tickets.root);
@@ -418,7 +418,7 @@ static enum answer settle(struct thread *thread, struct cb *me, strand_case *c, 
 static enum answer stand_in_queue(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node,
                                   struct prio *sem, struct means *means, struct batch *batch)
 {
-    if (node->looks && is_full(sem)) {
+    if (node->try_only && is_full(sem)) {
         node->value = NULL; /* it would not wait: neither a prune nor a refusal */
         return SOURCE_NOT;
     }

@@ -25,7 +25,7 @@
 #include "source.h"
 #include "sync_layer.h"
 
-#include "../sched/quiet.h"
+#include "../sched/quiescent.h"
 #include "../sched/switch.h"
 #include "../sched/timers.h"
 #include "../strand/escape.h"
@@ -277,7 +277,7 @@ static inline enum answer stand_with(struct thread *thread, struct select *s, ui
     node->epoch = epoch;
     node->index = i;
     node->drops = c->flags & CASE_DROPS;
-    node->looks = s->now;
+    node->try_only = s->now;
     node->ordered = s->flags & STRAND_SELECT_ORDERED;
     if (LIKELY(s->tried && c->source->queue)) {
         node->value = c->value;
@@ -376,10 +376,10 @@ static uint32_t park(struct thread **thread, struct select *s, int error)
     bool stay = error || s->now || interrupted(me); /* [W4] */
     if (!stay || !wait_retract(*thread, me)) {
         if (UNLIKELY(s->outside))
-            quiet_leave(*thread);
+            quiescent_leave(*thread);
         *thread = switch_park(*thread);
         if (UNLIKELY(s->outside))
-            quiet_return(*thread);
+            quiescent_return(*thread);
         tag = wait_over(me);
     }
     if (s->when != INT64_MAX && !s->now && error == 0 && !(tag == WAIT_WON && wait_winner(me) == s->when_index))

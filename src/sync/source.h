@@ -36,7 +36,7 @@ struct strand_source_ {
     int64_t probe_ns;
     /* How many bytes of case->value other strands may read or write while a node is linked. NULL: none. */
     size_t (*size)(struct thread *thread, struct cb *me, const strand_case *c);
-    bool outside;    /* an event from outside of the run may cause it: quiet.h */
+    bool outside;    /* an event from outside of the run may cause it: quiescent.h */
     uint8_t blocked; /* diagnostics only: the state of a strand that waits for this alone; enum blocked */
     /* The instant of a case that the select waits for by its own timer: no node is ever linked. NULL: not an
      * instant. */

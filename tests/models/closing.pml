@@ -1,7 +1,7 @@
 /*
  * Closing a pool while others spawn onto it and wake its strands; its record then serves the next pool.
  *
- * MODELS    src/sched/closing.c: pool_close_begin, pool_close_look, pool_live, pool_record_end_, pool_arrive,
+ * MODELS    src/sched/closing.c: pool_close_begin, pool_close_check, pool_live, pool_record_end_, pool_arrive,
  *           pool_turn_back
  *           src/sched/pool.c: pool_close
  *           src/sched/records.c: pool_record_unref, pool_take_record
@@ -120,7 +120,7 @@ inline do_stop()
     unpoll()
 }
 
-/* pool_close_look */
+/* pool_close_check */
 inline look()
 {
     if

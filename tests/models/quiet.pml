@@ -1,8 +1,8 @@
 /*
  * Whether a run is dry: seekers decide while threads of several pools fall idle, are woken, and hand work to each other.
  *
- * MODELS    src/sched/quiet.c: quiet_run, all_still, look, is_empty, quiet_is_near
- *           src/sched/idle.c: pool_is_still, quiet_stir, get_busy, thread_to_idle, thread_from_idle,
+ * MODELS    src/sched/quiescent.c: quiescent_run, all_still, look, is_empty, quiescent_is_near
+ *           src/sched/idle.c: pool_is_still, quiescent_stir, get_busy, thread_to_idle, thread_from_idle,
  *           thread_to_polling, thread_to_busy, pool_park, decide, pool_settle
  *           src/sched/idle.h: pool_set_seeker
  *           src/sched/kick.c: unpark
@@ -56,7 +56,7 @@ byte left;   /* pinned to the driven thread, and taken out of its inbox */
 byte busy[POOLS];
 byte seeker[POOLS]; /* 1 + the thread; 0: the role is free */
 bit parked[POOLS], moved[POOLS];
-bit deciding; /* quiet_lock */
+bit deciding; /* quiescent_lock */
 byte tokens = 1, hops = 3;
 byte waiters = 1;
 bit dry;
@@ -260,7 +260,7 @@ wait:
     :: !anything(t)
     fi;
     if
-    :: lull && !queue[P(t)] && !posts[P(t)] && !(P(t) == 0 && mail) && !(P(t) == 1 && left) -> /* quiet_is_near */
+    :: lull && !queue[P(t)] && !posts[P(t)] && !(P(t) == 0 && mail) && !(P(t) == 1 && left) -> /* quiescent_is_near */
         decide(t) /* [Q2] */
     :: else
     fi;

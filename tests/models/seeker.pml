@@ -2,8 +2,8 @@
  * The threads of a pool and the role of the seeker: no thread sleeps while there is work.
  *
  * MODELS    src/sched/idle.c: thread_to_idle, thread_to_polling, thread_to_busy, thread_to_asleep,
- *           thread_from_asleep, pool_park, look_again
- *           src/sched/seek.c: pool_find_work, seek, pool_look, judge_loot, sleep_a_while, spin_for_role
+ *           thread_from_asleep, pool_park, recheck
+ *           src/sched/seek.c: pool_find_work, seek, pool_pass, judge_loot, sleep_a_while, spin_for_role
  *           src/sched/kick.c: pool_give_role, pool_kick_, pool_post, pool_retime, pool_stop
  *           src/sched/idle.h: pool_show_kick
  *           src/sched/pool.h: pool_notify, pool_fence
@@ -28,7 +28,7 @@
  *           POOR           a thread's last steal may not have paid: then it first waits without checking for work
  *           FENCE          no membarrier; producers have a fence
  *           NORECHECK      the seeker parks without a check after it has set kick
- *           NOBARRIER      it checks, but without a barrier before, here or in look_again
+ *           NOBARRIER      it checks, but without a barrier before, here or in recheck
  *           NOSHOW         kick does not show that a seeker is parked
  *           NOAGAIN        a thread that leaves sleepers without a seeker does not check again
  *           WORKONLY       it does, but only for work
@@ -199,7 +199,7 @@ inline unlock_exposed()
     exposed = (kick == KICK_SLEEPER)
 }
 
-inline look_again()
+inline recheck()
 {
 #ifndef NOAGAIN
     if
@@ -315,7 +315,7 @@ inline look()
             looking = 0;
             unlock_exposed()
         }
-        look_again();
+        recheck();
 #ifdef EVENLATE
 #ifdef EVEN
         even_out()
@@ -443,7 +443,7 @@ inline thread_to_busy()
 #endif
     assert(!(parked && eager && !limited)); /* [K3] */
     wake_heir();
-    look_again()
+    recheck()
 }
 
 /* ---- a thread without anything to run ---- */

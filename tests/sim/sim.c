@@ -31,7 +31,7 @@
 /* A run takes milliseconds; one that takes so long never ends. */
 enum { HANG_S = 30 };
 /* So many runs lie between two looks at descriptors and address space, which takes as long as some runs. */
-enum { LOOK_EVERY = 256, SPACE_SLACK = 64 << 20 };
+enum { PASS_EVERY = 256, SPACE_SLACK = 64 << 20 };
 /* A run takes thousands of steps; one that takes so many never ends. */
 enum { STEPS_MOST = 20000000 };
 
@@ -564,7 +564,7 @@ static void run(uint64_t seed)
         sim_workload.oracle();
     SIM_CHECK_EQ(blocks - before, 0);
     sim.hash = mixed(sim.hash ^ sim.observed ^ report.schedule);
-    if (sim.runs % LOOK_EVERY == 0)
+    if (sim.runs % PASS_EVERY == 0)
         look_around();
 }
 

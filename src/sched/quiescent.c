@@ -1,7 +1,7 @@
 /*
- * The look that decides whether anything is left to be done. The protocol block stands in quiet.h.
+ * The scan that decides whether work is left. The protocol block is in quiescent.h.
  */
-#include "quiet.h"
+#include "quiescent.h"
 
 #include "pinned.h"
 #include "pool.h"
@@ -41,17 +41,17 @@ static bool is_none(struct pool *pool)
     return state == POOL_NONE || state == POOL_CLOSED;
 }
 
-static enum lull look(struct pool *pool)
+static enum lull scan(struct pool *pool)
 {
-    return !is_empty(pool) ? LULL_NONE : awaits_nothing(pool) ? LULL_DRY : LULL_BLOCKED;
+    return !is_empty(pool) ? LULL_NONE : awaits_nothing(pool) ? LULL_DRY : LULL_STALLED;
 }
 
-enum lull quiet_pool(struct thread *thread, struct pool *pool)
+enum lull quiescent_pool(struct thread *thread, struct pool *pool)
 {
     uint64_t before = 0, after = 0;
     if (!pool_is_still(thread, pool, &before))
         return LULL_NONE;
-    enum lull lull = look(pool);
+    enum lull lull = scan(pool);
     return pool_is_still(thread, pool, &after) && after == before ? lull : LULL_NONE; /* [Q1] */
 }
 
@@ -74,14 +74,14 @@ static bool all_still(struct thread *thread, uint64_t *stirs)
 }
 
 /* A pool that is opened meanwhile is opened by somebody who moves. */
-enum lull quiet_run(struct thread *thread)
+enum lull quiescent_run(struct thread *thread)
 {
     uint64_t before = 0, now = 0;
     enum lull least = LULL_DRY;
     if (!all_still(thread, &before))
         return LULL_NONE;
     for (struct pool *pool = first_of(thread->sub); pool; pool = after(pool)) {
-        enum lull lull = is_none(pool) ? LULL_DRY : look(pool);
+        enum lull lull = is_none(pool) ? LULL_DRY : scan(pool);
         least = lull < least ? lull : least;
     }
     return all_still(thread, &now) && now == before ? least : LULL_NONE;
@@ -95,8 +95,8 @@ static bool run_awaits_nothing(struct subprocess *sub)
     return nothing;
 }
 
-bool quiet_is_near(struct pool *pool)
+bool quiescent_is_near(struct pool *pool)
 {
-    uint32_t minds = atomic_load_explicit(&pool->sub->minds_quiet, memory_order_seq_cst); /* [Q2] [Q4] */
-    return (minds >= QUIET_WAITER || run_awaits_nothing(pool->sub)) && is_empty(pool);
+    uint32_t minds = atomic_load_explicit(&pool->sub->quiescence_waiters, memory_order_seq_cst); /* [Q2] [Q4] */
+    return (minds >= QUIESCENT_WAITER || run_awaits_nothing(pool->sub)) && is_empty(pool);
 }

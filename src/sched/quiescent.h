@@ -5,7 +5,7 @@
  *           out of a queue; strands and threads that make work.
  * STATE     per pool, under its lock: busy, the number of busy threads; parked, the seeker waits, or is about to, and
  *           holds nothing; stirs, which counts how often a thread has become busy, or taken the role, or a parked
- *           seeker was woken. Per sub-process: quiet_lock, under which one seeker at a time decides.
+ *           seeker was woken. Per sub-process: quiescent_lock, under which one seeker at a time decides.
  * PROTOCOL  the seeker reads the state twice, and checks all queues in between. The pool is quiescent if nobody is
  *           busy, the seeker is parked, and `stirs` is the same in both readings. A thread counts as busy, and a seeker
  *           as not parked, before it takes anything out of a queue and until it has put back, or run, what it took. So
@@ -27,56 +27,56 @@
  *           thread put into a queue, or counted, it did before it became idle under the lock. `returned` is read before
  *           `left`; both are stored by release and loaded by acquire [Q6]. A pool that has ended has no lock that its
  *           threads would release: its state is stored by release and loaded by acquire [Q1]. Posts come from anywhere,
- *           at any time: one that comes after the check comes after that moment. minds_quiet and pool.state are
+ *           at any time: one that comes after the check comes after that moment. quiescence_waiters and pool.state are
  *           sequentially consistent: the waiter's increment and registration, then its load of state; the closer's
- *           store of state, then its load of minds_quiet [Q4]. [Q7] A strand that waits for quiescence or else for a
- *           flag publishes itself in a slot, then loads the flag; the thread that sets the flag stores it, then loads
- *           the slot; seq_cst: one of them sees the other. A thread that becomes idle releases the lock, passes a
+ *           store of state, then its load of quiescence_waiters [Q4]. [Q7] A strand that waits for quiescence or else
+ *           for a flag publishes itself in a slot, then loads the flag; the thread that sets the flag stores it, then
+ *           loads the slot; seq_cst: one of them sees the other. A thread that becomes idle releases the lock, passes a
  *           full barrier, and then checks whether others wait for the outside [Q2].
  * NOT DONE  one counter of busy threads for all pools: two more atomic operations whenever a thread wakes up. A
  *           decision by the last thread to become idle: it would have to hand out what it claims without the role.
  * TESTED BY tests/models/quiet.pml, tests/spec/quiet.c, tests/spec/deadlock.c, tests/sim/quiet.c.
  */
-#ifndef SCHED_QUIET_H
-#define SCHED_QUIET_H
+#ifndef SCHED_QUIESCENT_H
+#define SCHED_QUIESCENT_H
 
 #include "subprocess.h"
 #include "thread_type.h"
 
 /* Some moment during the call: somebody was busy, or might have been; nobody was, and nobody runnable; nor was there a
  * timer, or a strand that waits for what is outside of the run, to change that. */
-enum lull { LULL_NONE, LULL_BLOCKED, LULL_DRY, LULL_UNKNOWN };
+enum lull { LULL_NONE, LULL_STALLED, LULL_DRY, LULL_UNKNOWN };
 
-/* Under quiet_lock. quiet_pool: any thread; quiet_run: a seeker that is about to wait. */
-enum lull quiet_pool(struct thread *thread, struct pool *pool);
-enum lull quiet_run(struct thread *thread);
-/* Of sched_ops.quiet: asked so often in a row, which is 1.4 s and 5.5 s after the first time. */
-enum { QUIET_ASKED_LONG = 6, QUIET_ASKED_MOST = 7 };
+/* Under quiescent_lock. quiescent_pool: any thread; quiescent_run: a seeker that is about to wait. */
+enum lull quiescent_pool(struct thread *thread, struct pool *pool);
+enum lull quiescent_run(struct thread *thread);
+/* Of sched_ops.quiescent: asked so often in a row, which is 1.4 s and 5.5 s after the first time. */
+enum { QUIESCENT_ASKED_LONG = 6, QUIESCENT_ASKED_MOST = 7 };
 
-/* By a seeker, under quiet_lock: it is going to have work, so others who decide have to count with it. */
-void quiet_stir(struct thread *thread);
+/* By a seeker, under quiescent_lock: it is going to have work, so others who decide have to count with it. */
+void quiescent_stir(struct thread *thread);
 
 /* By a thread that has let go of its pool's lock, idle or to wait as the seeker: whether there might be something to
  * decide [Q2]. A few loads, no lock: most waits are for the outside. */
-bool quiet_is_near(struct pool *pool);
+bool quiescent_is_near(struct pool *pool);
 
-/* In subprocess.minds_quiet: the run acts when all of it is dry; one strand more waits for quiescence. */
-enum { QUIET_VERDICT = 1, QUIET_WAITER = 2 };
+/* In subprocess.quiescence_waiters: the run acts when all of it is dry; one strand more waits for quiescence. */
+enum { QUIESCENT_VERDICT = 1, QUIESCENT_WAITER = 2 };
 
-OWN_INLINE bool quiet_is_minded(struct subprocess *sub)
+OWN_INLINE bool quiescent_is_awaited(struct subprocess *sub)
 {
-    return UNLIKELY(atomic_load_explicit(&sub->minds_quiet, memory_order_seq_cst) != 0); /* [Q2] [Q4] */
+    return UNLIKELY(atomic_load_explicit(&sub->quiescence_waiters, memory_order_seq_cst) != 0); /* [Q2] [Q4] */
 }
 
 /* The strand that runs here is about to wait for something outside of the run: a descriptor, a plain thread. And on
  * whatever thread it goes on: not any more. */
-OWN_INLINE void quiet_leave(struct thread *thread)
+OWN_INLINE void quiescent_leave(struct thread *thread)
 {
     atomic_store_explicit(&thread->counts.left, atomic_load_explicit(&thread->counts.left, memory_order_relaxed) + 1,
                           memory_order_release); /* [Q6] */
 }
 
-OWN_INLINE void quiet_return(struct thread *thread)
+OWN_INLINE void quiescent_return(struct thread *thread)
 {
     atomic_store_explicit(&thread->counts.returned,
                           atomic_load_explicit(&thread->counts.returned, memory_order_relaxed) + 1,
