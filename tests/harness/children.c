@@ -58,6 +58,55 @@ void *test_wait(void *other)
     return NULL;
 }
 
+void *test_join_scope(void *scope)
+{
+    strand_scope_join(*(strand_scope *)scope);
+    return NULL;
+}
+
+void *test_yield(void *arg)
+{
+    strand_yield();
+    return arg;
+}
+
+void *test_yield_times(void *times)
+{
+    for (intptr_t i = 0; i < (intptr_t)times; i++)
+        strand_yield();
+    return times;
+}
+
+strand test_spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg)
+{
+    return strand_spawn_with(scope, STRAND_ATTR(.pool = pool), fn, arg, 0);
+}
+
+strand test_spawn_on_fibre(strand_scope scope, strand_fibre fibre, strand_fn *fn, void *arg)
+{
+    return strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), fn, arg, 0);
+}
+
+strand_stats test_stats(void)
+{
+    strand_stats now = {.size = sizeof now};
+    strand_stats_get(&now);
+    return now;
+}
+
+strand_pool_info test_pool_info(strand_pool pool)
+{
+    strand_pool_info info = {.size = sizeof info};
+    strand_pool_info_get(pool, &info);
+    return info;
+}
+
+void test_await_threads(strand_pool pool, int threads)
+{
+    while (test_pool_info(pool).threads != threads)
+        strand_sleep(STRAND_MS);
+}
+
 bool test_join_interrupted(strand child)
 {
     strand_exception *e = strand_try(test_join, &child, NULL);

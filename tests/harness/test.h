@@ -197,6 +197,21 @@ void *test_sleep(void *arg);
 void *test_join(void *child);
 /** Waits for the end of the strand, a `strand *`; returns NULL. */
 void *test_wait(void *other);
+/** Joins the scope, a `strand_scope *`; returns NULL. */
+void *test_join_scope(void *scope);
+/** Yields, once or so many times (TEST_PTR); returns its argument. */
+void *test_yield(void *arg);
+void *test_yield_times(void *times);
+
+/** Spawn fn(arg) on the pool, or on the shared fibre. */
+strand test_spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg);
+strand test_spawn_on_fibre(strand_scope scope, strand_fibre fibre, strand_fn *fn, void *arg);
+
+/** The statistics of the run, and what is known about the pool. */
+strand_stats test_stats(void);
+strand_pool_info test_pool_info(strand_pool pool);
+/** Let others run until the pool has so many threads. From a strand. */
+STRAND_BLOCKS void test_await_threads(strand_pool pool, int threads);
 /** Throws TEST_ERROR, or TEST_ERROR2, with the argument as its text (NULL: "failed"). */
 void *test_throw(void *text);
 void *test_throw2(void *text);

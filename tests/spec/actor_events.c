@@ -248,16 +248,10 @@ TEST(the_log_names_the_limit_of_restarts_that_stops_a_child)
                            ".max_restarts and .restarts_within_ns of its class set the limit: test-error: by itself\n");
 }
 
-static void *yield_once(void *arg)
-{
-    strand_yield();
-    return arg;
-}
-
 static void forget_a_child(void *state, strand_message *message)
 {
     (void)message;
-    strand_spawn(strand_actor_scope(), yield_once, state);
+    strand_spawn(strand_actor_scope(), test_yield, state);
 }
 
 static const strand_actor_class forgetful = {

@@ -31,11 +31,6 @@ static void note_drop(void *body)
 
 STRAND_MESSAGE_WITH(owned, note_drop, { int n; });
 
-static void *return_arg(void *arg)
-{
-    return arg;
-}
-
 static void do_nothing(void *state, strand_message *message)
 {
     (void)state, (void)message;
@@ -99,7 +94,7 @@ static void fail_at_once(void *state, strand_message *message)
 static void leave_a_child(void *state, strand_message *message)
 {
     (void)state, (void)message;
-    strand_spawn(strand_actor_scope(), return_arg, NULL);
+    strand_spawn(strand_actor_scope(), test_return, NULL);
     strand_scope_cancel(strand_actor_scope(), NULL);
 }
 
@@ -335,7 +330,7 @@ TEST_INSIDE(a_system_that_has_ended_has_no_actors_and_gets_none)
         CHECK_EQ(strand_actor_find(system, "/").bits[1], 0);
         CHECK_EQ(strand_actor_find(system, "/user").bits[1], 0);
     }
-    CHECK_EQ(strand_actors_run(system, NULL, return_arg, NULL), -ESHUTDOWN);
+    CHECK_EQ(strand_actors_run(system, NULL, test_return, NULL), -ESHUTDOWN);
 }
 
 /* ---- routers --------------------------------------------------------------------------------------------------- */

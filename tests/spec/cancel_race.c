@@ -5,16 +5,9 @@
 #define SUITE cancel_race
 #include "test.h"
 
-static void *yield_and_return(void *times)
-{
-    for (intptr_t i = 0; i < (intptr_t)times; i++)
-        strand_yield();
-    return times;
-}
-
 static void *yield_and_throw(void *times)
 {
-    yield_and_return(times);
+    test_yield_times(times);
     strand_throw(&TEST_ERROR, "own error");
 }
 
@@ -36,7 +29,7 @@ TEST_RACE(a_cancel_races_with_the_end_of_the_strand)
 {
     STRAND_SCOPE(s);
     for (long i = 0; i < test_scale(5000); i++) {
-        strand child = strand_spawn(s, yield_and_return, TEST_PTR(i % 4));
+        strand child = strand_spawn(s, test_yield_times, TEST_PTR(i % 4));
         for (int n = 0; n < i % 5; n++)
             strand_yield();
         strand_cancel(child, "race");
@@ -107,13 +100,13 @@ TEST_RACE(cancels_race_with_a_join_that_consumes_the_strand)
 {
     STRAND_SCOPE(s);
     for (long i = 0; i < test_scale(1000); i++) {
-        strand victim = strand_spawn(s, yield_and_return, TEST_PTR(3));
+        strand victim = strand_spawn(s, test_yield_times, TEST_PTR(3));
         struct rival rival = {victim, "race"};
         strand rivals[3];
         for (int n = 0; n < 3; n++)
             rivals[n] = strand_spawn(s, cancel_again_and_again, &rival);
         check_outcome(victim, TEST_PTR(3));
-        CHECK_PTR(strand_join(strand_spawn(s, yield_and_return, TEST_PTR(2))), TEST_PTR(2));
+        CHECK_PTR(strand_join(strand_spawn(s, test_yield_times, TEST_PTR(2))), TEST_PTR(2));
         for (int n = 0; n < 3; n++)
             strand_join(rivals[n]);
     }
@@ -157,7 +150,7 @@ static void *leave_victim_behind(void *arg)
 {
     struct left_behind *left = arg;
     STRAND_SCOPE(s);
-    left->victim = strand_spawn(s, yield_and_return, TEST_PTR(2));
+    left->victim = strand_spawn(s, test_yield_times, TEST_PTR(2));
     atomic_store(&left->set, 1);
     strand_cancel(left->victim, "owner");
     return NULL;

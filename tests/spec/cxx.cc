@@ -435,18 +435,12 @@ TEST_INSIDE(a_cxx_exception_passes_strand_try_and_is_caught_further_out)
 
 /* ---- the caller of strand_run --------------------------------------------------------------- */
 
-void *yield_once(void *arg)
-{
-    strand_yield();
-    return arg;
-}
-
 void run_within(int threads)
 {
     strand_options options = test_options();
     options.threads = threads;
     options.scheduler = nullptr;
-    CHECK_PTR(strand_run(&options, yield_once, &options), &options);
+    CHECK_PTR(strand_run(&options, test_yield, &options), &options);
 }
 
 struct Running {

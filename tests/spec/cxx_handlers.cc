@@ -36,11 +36,6 @@ void *fail(void *)
     throw_stone("the child has failed");
 }
 
-void *return_it(void *arg)
-{
-    return arg;
-}
-
 /* ---- counting -------------------------------------------------------------------------------- */
 
 void rethrow_and_swallow()
@@ -133,7 +128,7 @@ void *describe_beside_a_failed_child(void *)
 void *describe_beside_a_live_child(void *)
 {
     STRAND_SCOPE(scope);
-    strand_spawn(scope, return_it, nullptr);
+    strand_spawn(scope, test_return, nullptr);
     describe();
     return nullptr;
 }
@@ -168,7 +163,7 @@ void *leave_with_a_failed_child(void *)
 void *leave_with_a_live_child(void *)
 {
     STRAND_SCOPE(scope);
-    strand_spawn(scope, return_it, nullptr);
+    strand_spawn(scope, test_return, nullptr);
     rethrow_and_swallow();
     return nullptr;
 }
@@ -443,7 +438,7 @@ void *rethrow_out_of_a_scope(void *)
     } catch (...) {
         strand_checkpoint();
         STRAND_SCOPE(scope);
-        strand_join(strand_spawn(scope, return_it, nullptr));
+        strand_join(strand_spawn(scope, test_return, nullptr));
         strand_spawn(scope, fail, nullptr);
         throw;
     }

@@ -58,11 +58,6 @@ static strand_pool open_driven(strand_scope scope)
     return strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "current", .name = "main"));
 }
 
-static strand spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg)
-{
-    return strand_spawn_with(scope, STRAND_ATTR(.pool = pool), fn, arg, 0);
-}
-
 /* With all ways of waiting: what is ready, timers, descriptors, channels, posts. */
 static void *live_there(void *arg)
 {
@@ -102,10 +97,10 @@ static void use_loop(bool waits_inside)
         loop.pool = open_driven(scope);
         start(&loop);
         for (int i = 0; i < 5; i++)
-            spawn_onto(scope, loop.pool, live_there, &loop);
+            test_spawn_onto(scope, loop.pool, live_there, &loop);
         chans[0] = strand_chan_open(scope, sizeof(long), 0, NULL);
         chans[1] = strand_chan_open(scope, sizeof(long), 0, NULL);
-        spawn_onto(scope, loop.pool, answer, chans);
+        test_spawn_onto(scope, loop.pool, answer, chans);
         for (long i = 0, value; i < 50; i++) {
             STRAND_IGNORE(strand_chan_send(chans[0], &i));
             STRAND_IGNORE(strand_chan_receive(chans[1], &value));
@@ -144,7 +139,7 @@ TEST_REAL_INSIDE(a_loop_that_polls_is_not_woken_up_while_there_is_nothing_to_do)
         STRAND_SCOPE(scope);
         loop.pool = open_driven(scope);
         start(&loop);
-        strand child = spawn_onto(scope, loop.pool, test_sleep, NULL);
+        strand child = test_spawn_onto(scope, loop.pool, test_sleep, NULL);
         for (long before = -1; loop.calls != before;) { /* until it waits, on a busy machine after a while */
             before = loop.calls;
             strand_sleep(40 * STRAND_MS);
@@ -180,7 +175,7 @@ static void check_comes_back(strand_fn *busy)
         STRAND_SCOPE(scope);
         loop.pool = open_driven(scope);
         start(&loop);
-        spawn_onto(scope, loop.pool, busy, &stop);
+        test_spawn_onto(scope, loop.pool, busy, &stop);
         strand_spawn_with(scope, STRAND_ATTR(.pool = loop.pool, .pin = STRAND_PIN(0)), busy, &stop, 0);
         for (long before = loop.calls; loop.calls < before + 5;)
             strand_sleep(STRAND_MS);
@@ -218,8 +213,8 @@ TEST_REAL_INSIDE(first_come_first_served_holds_across_drives)
     {
         STRAND_SCOPE(scope);
         loop.pool = open_driven(scope);
-        spawn_onto(scope, loop.pool, take_turns, TEST_PTR(1));
-        spawn_onto(scope, loop.pool, take_turns, TEST_PTR(2));
+        test_spawn_onto(scope, loop.pool, take_turns, TEST_PTR(1));
+        test_spawn_onto(scope, loop.pool, take_turns, TEST_PTR(2));
         start(&loop);
         strand_scope_join(scope);
     }
@@ -254,7 +249,7 @@ TEST_REAL_INSIDE(driving_with_no_time_makes_progress_too)
         loop.pool = open_driven(scope);
         CHECK_EQ(pthread_create(&thread, NULL, drive_without_time, &loop), 0);
         for (int i = 0; i < 3; i++)
-            spawn_onto(scope, loop.pool, yield_a_few_times, NULL);
+            test_spawn_onto(scope, loop.pool, yield_a_few_times, NULL);
         strand_scope_join(scope);
     }
     CHECK_EQ(pthread_join(thread, NULL), 0);
@@ -277,7 +272,7 @@ TEST_REAL_INSIDE(driving_without_an_instant_lasts_until_the_pool_has_ended)
         loop.pool = open_driven(scope);
         CHECK_EQ(pthread_create(&thread, NULL, drive_for_good, &loop), 0);
         for (int i = 0; i < 3; i++) {
-            strand_join(spawn_onto(scope, loop.pool, yield_a_few_times, NULL));
+            strand_join(test_spawn_onto(scope, loop.pool, yield_a_few_times, NULL));
             strand_sleep(STRAND_MS);
         }
     }
@@ -319,7 +314,7 @@ TEST_REAL_INSIDE(driving_fails_at_once_while_another_thread_drives)
         STRAND_SCOPE(scope);
         loop.pool = open_driven(scope);
         start(&loop);
-        spawn_onto(scope, loop.pool, stay_inside, NULL);
+        test_spawn_onto(scope, loop.pool, stay_inside, NULL);
         test_yield_until(&inside, 1);
         for (int i = 0; i < 3; i++)
             CHECK_EQ(drive_by_another(&loop.pool), -EBUSY);
@@ -380,7 +375,7 @@ TEST_REAL_INSIDE(only_one_thread_may_drive_a_pool)
         STRAND_SCOPE(scope);
         loop.pool = open_driven(scope);
         start(&loop);
-        strand_join(spawn_onto(scope, loop.pool, test_return, NULL));
+        strand_join(test_spawn_onto(scope, loop.pool, test_return, NULL));
         do {
             CHECK_EQ(pthread_create(&other, NULL, drive_once, &loop.pool), 0);
             CHECK_EQ(pthread_join(other, &result), 0);
@@ -413,7 +408,7 @@ TEST_INSIDE(driving_a_pool_returns_its_end_while_its_scope_exists)
     STRAND_SCOPE(scope);
     pool = open_driven(scope);
     CHECK_EQ(strand_sim_thread(drive_to_its_end, &pool), 0);
-    CHECK_PTR(strand_join(spawn_onto(scope, pool, test_return, TEST_PTR(1))), TEST_PTR(1));
+    CHECK_PTR(strand_join(test_spawn_onto(scope, pool, test_return, TEST_PTR(1))), TEST_PTR(1));
     strand_pool_close(pool, NULL);
     while (!told)
         strand_sleep(STRAND_MS);
@@ -430,12 +425,12 @@ TEST_REAL_INSIDE(a_pool_with_a_thread_of_its_own_comes_after_one_that_was_driven
             STRAND_SCOPE(scope);
             loop.pool = open_driven(scope);
             start(&loop);
-            strand_join(spawn_onto(scope, loop.pool, live_there, &loop));
+            strand_join(test_spawn_onto(scope, loop.pool, live_there, &loop));
         }
         CHECK_EQ(pthread_join(loop.thread, NULL), 0);
         STRAND_SCOPE(scope);
         strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "dedicated"));
-        strand child = spawn_onto(scope, pool, sleep_long, TEST_PTR(1));
+        strand child = test_spawn_onto(scope, pool, sleep_long, TEST_PTR(1));
         CHECK_PTR(strand_join(child), TEST_PTR(1));
     }
 }

@@ -499,25 +499,18 @@ TEST_REAL(a_strand_in_a_system_call_is_traced_without_a_signal_and_waits_on)
 
 /* ---- statistics ----------------------------------------------------------------------------- */
 
-static strand_stats stats(void)
-{
-    strand_stats now = {.size = sizeof now};
-    strand_stats_get(&now);
-    return now;
-}
-
 /* The figures of other threads may lag: looks again until `ended` strands have ended. */
 static strand_stats stats_when_ended(uint64_t ended)
 {
-    while (stats().ended < ended)
+    while (test_stats().ended < ended)
         strand_sleep(STRAND_MS);
-    return stats();
+    return test_stats();
 }
 
 /* V-24 */
 TEST_INSIDE(statistics_count_strands_started_ended_and_live)
 {
-    strand_stats before = stats();
+    strand_stats before = test_stats();
     STRAND_SCOPE(scope);
     for (int i = 0; i < 10; i++)
         strand_spawn(scope, test_return, NULL);
@@ -533,10 +526,10 @@ TEST_INSIDE(statistics_count_strands_started_ended_and_live)
 
 TEST_INSIDE(statistics_count_switches)
 {
-    strand_stats before = stats();
+    strand_stats before = test_stats();
     STRAND_SCOPE(scope);
     strand sleeping = strand_spawn(scope, sleeper, NULL);
-    while (stats().switches == before.switches)
+    while (test_stats().switches == before.switches)
         strand_sleep(STRAND_MS);
     strand_cancel(sleeping, NULL);
 }
@@ -548,7 +541,7 @@ TEST_INSIDE(statistics_count_stacks)
     for (int i = 0; i < 10; i++)
         strand_spawn(scope, sleeper, NULL);
     test_yield_until(&started, 10);
-    CHECK(stats().stacks >= 10);
+    CHECK(test_stats().stacks >= 10);
     strand_scope_cancel(scope, NULL);
 }
 TEST_OWN_STACKS(statistics_count_stacks, "there are fewer stacks than strands");

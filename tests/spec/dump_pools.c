@@ -37,17 +37,10 @@ static void spawn_sleepers(strand_scope scope, strand_pool pool, int count)
     test_await_blocked("sleeps", before + count);
 }
 
-static strand_pool_info info_of(strand_pool pool)
-{
-    strand_pool_info info = {.size = sizeof info};
-    strand_pool_info_get(pool, &info);
-    return info;
-}
-
 static void check_line(const char *text, strand_pool pool, const char *name, int strands)
 {
     char line[128];
-    strand_pool_info info = info_of(pool);
+    strand_pool_info info = test_pool_info(pool);
     CHECK_EQ(info.strands, strands);
     snprintf(line, sizeof line, "\n    pool '%s': %d strand%s, %d thread%s (%s)\n", name, strands,
              strands == 1 ? "" : "s", info.threads, info.threads == 1 ? "" : "s", info.scheduler);
@@ -73,7 +66,8 @@ TEST_INSIDE(a_dump_names_all_pools_and_says_on_which_of_them_a_strand_lives)
     check_line(text, disks, "disks", 5);
     check_line(text, orders, "orders", 1);
     char head[128];
-    int threads = info_of(strand_pool_self()).threads + info_of(disks).threads + info_of(orders).threads;
+    int threads =
+        test_pool_info(strand_pool_self()).threads + test_pool_info(disks).threads + test_pool_info(orders).threads;
     snprintf(head, sizeof head, "strands: 7, besides 0 ended, not joined; threads: %d\n", threads);
     CHECK_CONTAINS(text, head);
     CHECK_EQ(test_count(text, "  pool 'disks'; "), 5);
@@ -195,27 +189,20 @@ TEST_REAL_INSIDE(a_strand_that_runs_on_the_thread_of_another_pool_is_said_to_run
     strand_scope_join(scope);
 }
 
-static strand_stats stats(void)
-{
-    strand_stats now = {.size = sizeof now};
-    strand_stats_get(&now);
-    return now;
-}
-
 TEST_INSIDE(statistics_count_the_threads_and_strands_of_all_pools)
 {
-    strand_stats before = stats();
+    strand_stats before = test_stats();
     started = 0;
     for (int i = 1; i <= 2; i++) {
         STRAND_SCOPE(scope);
         strand_pool pool = open_with_sleepers(scope, "disks", 3, 4);
-        strand_stats with = stats();
-        CHECK_EQ(with.threads, before.threads + (uint64_t)info_of(pool).threads);
+        strand_stats with = test_stats();
+        CHECK_EQ(with.threads, before.threads + (uint64_t)test_pool_info(pool).threads);
         CHECK_EQ(with.live, before.live + 4);
         CHECK_EQ(with.spawned, before.spawned + 4 * (uint64_t)i);
         strand_scope_cancel(scope, NULL);
         strand_pool_close(pool, NULL);
-        strand_stats after = stats();
+        strand_stats after = test_stats();
         CHECK_EQ(after.threads, before.threads);
         CHECK_EQ(after.live, before.live);
         CHECK_EQ(after.ended, before.ended + 4 * (uint64_t)i);

@@ -20,11 +20,6 @@ enum { WORDS = 40 };
 
 static strand_fibre shared;
 
-static strand spawn_on(strand_scope scope, strand_fibre fibre, strand_fn *fn, void *arg)
-{
-    return strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), fn, arg, 0);
-}
-
 static strand_fibre_info ask(strand_fibre fibre, int index)
 {
     strand_fibre_info info = {.size = sizeof info};
@@ -65,8 +60,8 @@ TEST_INSIDE(a_strand_is_spawned_on_a_fibre_and_joined)
 {
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
-    CHECK_PTR(strand_join(spawn_on(scope, fibre, test_return, TEST_PTR(5))), TEST_PTR(5));
-    CHECK_PTR(strand_join(spawn_on(scope, fibre, test_return, TEST_PTR(6))), TEST_PTR(6));
+    CHECK_PTR(strand_join(test_spawn_on_fibre(scope, fibre, test_return, TEST_PTR(5))), TEST_PTR(5));
+    CHECK_PTR(strand_join(test_spawn_on_fibre(scope, fibre, test_return, TEST_PTR(6))), TEST_PTR(6));
 }
 
 static _Atomic uintptr_t places[2];
@@ -86,7 +81,7 @@ TEST_INSIDE(the_frames_of_all_strands_of_a_fibre_are_at_the_same_addresses)
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     for (int i = 0; i < 2; i++)
-        spawn_on(scope, fibre, note_place, &places[i]);
+        test_spawn_on_fibre(scope, fibre, note_place, &places[i]);
     strand_scope_join(scope);
     CHECK_EQ(places[0], places[1]);
 }
@@ -112,7 +107,7 @@ TEST_RACE(at_most_one_strand_of_a_fibre_runs_at_a_time)
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     inside = 0;
     for (int i = 0; i < 6; i++)
-        spawn_on(scope, fibre, be_alone, NULL);
+        test_spawn_on_fibre(scope, fibre, be_alone, NULL);
     strand_scope_join(scope);
 }
 
@@ -134,7 +129,7 @@ TEST_RACE(frames_of_all_depths_are_as_they_were_when_their_strand_goes_on)
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = 2));
     for (uintptr_t i = 1; i <= 20; i++)
-        spawn_on(scope, fibre, dive_often, (void *)i);
+        test_spawn_on_fibre(scope, fibre, dive_often, (void *)i);
     strand_scope_join(scope);
 }
 
@@ -155,7 +150,7 @@ TEST_INSIDE(strands_of_a_fibre_compute_in_floating_point_across_switches)
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     for (uintptr_t i = 1; i < 5; i++)
-        spawn_on(scope, fibre, compute, (void *)(i * 1000));
+        test_spawn_on_fibre(scope, fibre, compute, (void *)(i * 1000));
     strand_scope_join(scope);
 }
 
@@ -180,7 +175,7 @@ TEST_INSIDE(all_strands_of_a_fibre_get_on_and_so_do_others)
     for (int i = 0; i < 8; i++) {
         turns[i] = 0;
         if (i < 6)
-            spawn_on(scope, fibre, take_turns, &turns[i]);
+            test_spawn_on_fibre(scope, fibre, take_turns, &turns[i]);
         else
             strand_spawn(scope, take_turns, &turns[i]);
     }
@@ -209,7 +204,7 @@ TEST_REAL_INSIDE(strands_of_a_fibre_are_served_in_the_order_in_which_they_were_w
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     inside = 0;
     for (int i = 0; i < 6; i++)
-        spawn_on(scope, fibre, await_turn, TEST_PTR(i));
+        test_spawn_on_fibre(scope, fibre, await_turn, TEST_PTR(i));
     test_await_blocked("blocked: waits for event", 6);
     for (int i = 0; i < 6; i++)
         strand_event_set(&turn_of[i * 5 % 6]);
@@ -239,7 +234,7 @@ static void *count_down(void *arg)
     fill(mine, n);
     if (n) {
         STRAND_SCOPE(scope);
-        strand first = spawn_on(scope, shared, count_down, (void *)(n - 1));
+        strand first = test_spawn_on_fibre(scope, shared, count_down, (void *)(n - 1));
         strand second = strand_spawn(scope, test_return, arg);
         CHECK_PTR(strand_join(first), (void *)(n - 1));
         CHECK_PTR(strand_join(second), arg);
@@ -252,7 +247,7 @@ TEST_INSIDE(a_strand_spawns_on_its_own_fibre_and_joins)
 {
     STRAND_SCOPE(scope);
     shared = strand_fibre_open(scope, NULL);
-    CHECK_PTR(strand_join(spawn_on(scope, shared, count_down, (void *)12)), (void *)12);
+    CHECK_PTR(strand_join(test_spawn_on_fibre(scope, shared, count_down, (void *)12)), (void *)12);
 }
 
 static void *open_another(void *arg)
@@ -263,8 +258,8 @@ static void *open_another(void *arg)
     if (n) {
         STRAND_SCOPE(scope);
         strand_fibre fibre = strand_fibre_open(scope, NULL);
-        CHECK_PTR(strand_join(spawn_on(scope, fibre, open_another, (void *)(n - 1))), (void *)(n - 1));
-        spawn_on(scope, fibre, dive_often, arg);
+        CHECK_PTR(strand_join(test_spawn_on_fibre(scope, fibre, open_another, (void *)(n - 1))), (void *)(n - 1));
+        test_spawn_on_fibre(scope, fibre, dive_often, arg);
         strand_scope_join(scope);
     }
     look(mine, n);
@@ -277,7 +272,7 @@ TEST_INSIDE(a_strand_on_a_fibre_opens_another)
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     for (uintptr_t i = 0; i < 4; i++)
-        spawn_on(scope, fibre, open_another, (void *)i);
+        test_spawn_on_fibre(scope, fibre, open_another, (void *)i);
     strand_scope_join(scope);
 }
 
@@ -299,7 +294,7 @@ TEST_INSIDE(leaving_the_scope_cancels_strands_on_a_fibre_and_waits_for_their_cle
         STRAND_SCOPE(scope);
         strand_fibre fibre = strand_fibre_open(scope, NULL);
         for (int i = 0; i < 5; i++)
-            spawn_on(scope, fibre, sleep_and_tell, &children[i]);
+            test_spawn_on_fibre(scope, fibre, sleep_and_tell, &children[i]);
         for (int i = 0; i < 5; i++)
             test_yield_until(&children[i].started, 1);
         strand_scope_cancel(scope, NULL);
@@ -314,7 +309,7 @@ TEST_INSIDE(leaving_with_live_strands_on_a_fibre_is_an_error_as_ever)
     child = (struct test_child){0};
     STRAND_TRY {
         STRAND_SCOPE(scope);
-        spawn_on(scope, strand_fibre_open(scope, NULL), sleep_and_tell, &child);
+        test_spawn_on_fibre(scope, strand_fibre_open(scope, NULL), sleep_and_tell, &child);
         test_yield_until(&child.started, 1);
     }
     STRAND_CATCH(&STRAND_LIVE_STRANDS, e) {
@@ -336,8 +331,8 @@ TEST_INSIDE(strands_may_outlive_the_scope_that_their_fibre_was_opened_in)
         STRAND_SCOPE(inner);
         strand_fibre fibre = strand_fibre_open(inner, NULL);
         for (int i = 0; i < 3; i++)
-            late[i] = spawn_on(outer, fibre, park, &parked);
-        early = spawn_on(outer, fibre, test_return, TEST_PTR(7));
+            late[i] = test_spawn_on_fibre(outer, fibre, park, &parked);
+        early = test_spawn_on_fibre(outer, fibre, test_return, TEST_PTR(7));
         test_yield_until(&parked, 3);
         strand_wait(early);
     }
@@ -358,7 +353,7 @@ TEST_RACE(a_fibre_may_be_closed_while_its_last_strand_ends)
         strand last;
         {
             STRAND_SCOPE(inner);
-            last = spawn_on(outer, strand_fibre_open(inner, NULL), test_return, TEST_PTR(1));
+            last = test_spawn_on_fibre(outer, strand_fibre_open(inner, NULL), test_return, TEST_PTR(1));
         }
         while (!strand_ended(last))
             strand_yield();
@@ -377,7 +372,7 @@ TEST_INSIDE(a_group_spreads_its_strands_evenly)
     CHECK_EQ(strand_fibre_count(group), FIBRES);
     stop = parked = 0;
     for (int i = 0; i < FIBRES * EACH; i++)
-        spawn_on(scope, group, park, &parked);
+        test_spawn_on_fibre(scope, group, park, &parked);
     for (int i = 0; i < FIBRES; i++)
         CHECK_EQ(ask(group, i).strands, EACH);
     test_yield_until(&parked, FIBRES * EACH);
@@ -394,7 +389,7 @@ TEST_INSIDE(a_group_gives_new_strands_to_those_fibres_that_have_fewer)
     STRAND_SCOPE(scope);
     strand_fibre group = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = 2));
     for (int i = 0; i < 8; i++)
-        strands[i] = spawn_on(scope, group, test_child_waits, &children[i]);
+        strands[i] = test_spawn_on_fibre(scope, group, test_child_waits, &children[i]);
     for (int i = 0; i < 8; i += 2) /* those of one of the fibres */
         children[i].release = 1;
     for (int i = 0; i < 8; i += 2)
@@ -402,7 +397,7 @@ TEST_INSIDE(a_group_gives_new_strands_to_those_fibres_that_have_fewer)
     while (ask(group, 0).strands + ask(group, 1).strands != 4)
         strand_yield();
     for (int i = 0; i < 4; i++)
-        spawn_on(scope, group, test_child_waits, &children[2 * i + 1]);
+        test_spawn_on_fibre(scope, group, test_child_waits, &children[2 * i + 1]);
     CHECK_EQ(ask(group, 0).strands, 4);
     CHECK_EQ(ask(group, 1).strands, 4);
     for (int i = 0; i < 8; i++)
@@ -440,12 +435,12 @@ static void fill_those_that_are_empty(int first, int last)
     strand_fibre group = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = MANY_FIBRES));
     for (int at = 0; at < FULL; at++)
         for (int i = 0; i < MANY_FIBRES; i++)
-            lodger_of[i][at] = spawn_on(scope, group, test_child_waits, &lodgers[i][at]);
+            lodger_of[i][at] = test_spawn_on_fibre(scope, group, test_child_waits, &lodgers[i][at]);
     for (int i = 0; i < MANY_FIBRES; i++)
         CHECK_EQ(ask(group, i).strands, FULL);
     end_those_of(group, first, last);
     for (int i = 0; i < room / 2; i++)
-        spawn_on(scope, group, test_child_waits, &more[i]);
+        test_spawn_on_fibre(scope, group, test_child_waits, &more[i]);
     for (int i = 0; i < MANY_FIBRES; i++)
         if (i < first || i > last)
             wrong += (int)ask(group, i).strands - FULL;
@@ -474,10 +469,10 @@ TEST_INSIDE(a_fibre_with_more_than_one_strand_is_overloaded)
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     CHECK_EQ(ask(fibre, 0).strands, 0);
     CHECK_EQ(ask(fibre, 0).active, 0);
-    spawn_on(scope, fibre, test_child_waits, &first);
+    test_spawn_on_fibre(scope, fibre, test_child_waits, &first);
     CHECK_EQ(ask(fibre, 0).strands, 1);
     CHECK(!ask(fibre, 0).overloaded);
-    spawn_on(scope, fibre, test_child_waits, &second);
+    test_spawn_on_fibre(scope, fibre, test_child_waits, &second);
     CHECK_EQ(ask(fibre, 0).strands, 2);
     CHECK(ask(fibre, 0).overloaded);
     first.release = second.release = 1;
@@ -498,7 +493,7 @@ TEST_INSIDE(the_active_strand_is_the_one_that_runs)
     STRAND_SCOPE(scope);
     shared = strand_fibre_open(scope, NULL);
     for (int i = 0; i < 4; i++)
-        spawn_on(scope, shared, ask_for_me, NULL);
+        test_spawn_on_fibre(scope, shared, ask_for_me, NULL);
     strand_scope_join(scope);
 }
 
@@ -517,7 +512,7 @@ TEST_INSIDE(a_suspended_strand_stays_active_while_its_frames_lie_in_the_stack)
     sleeper = (struct test_child){0};
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
-    strand child = spawn_on(scope, fibre, test_child_blocks, &sleeper);
+    strand child = test_spawn_on_fibre(scope, fibre, test_child_blocks, &sleeper);
     test_yield_until(&sleeper.started, 1);
     strand_sleep(10 * STRAND_MS);
     if (stacks)
@@ -562,7 +557,7 @@ TEST_REAL_INSIDE(a_fibre_tells_how_much_of_its_stack_is_in_use_and_was_at_most)
     strand_fibre one = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
     shared = one;
     CHECK(ask(one, 0).stack_peak < 32 * KIB);
-    strand_join(spawn_on(scope, one, uses_and_asks, NULL));
+    strand_join(test_spawn_on_fibre(scope, one, uses_and_asks, NULL));
     strand_sleep(STRAND_MS); /* its thread has left the stack */
     CHECK(ask(one, 0).stack_used < 4 * KIB);
     size_t most = ask(one, 0).stack_peak;
@@ -583,7 +578,7 @@ TEST_REAL_INSIDE(the_most_that_a_fibre_has_used_is_its_own)
         strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
         CHECK(ask(fibre, 0).stack_peak < 32 * KIB);
         shared = fibre;
-        strand_join(spawn_on(scope, fibre, uses_and_asks, NULL));
+        strand_join(test_spawn_on_fibre(scope, fibre, uses_and_asks, NULL));
     }
 }
 
@@ -606,11 +601,11 @@ TEST_INSIDE(a_strand_that_is_resumed_next_after_itself_copies_nothing)
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     static struct test_child sleeper;
     sleeper = (struct test_child){0};
-    spawn_on(scope, fibre, test_child_blocks, &sleeper);
+    test_spawn_on_fibre(scope, fibre, test_child_blocks, &sleeper);
     test_yield_until(&sleeper.started, 1);
-    strand_join(spawn_on(scope, fibre, test_return, NULL));
+    strand_join(test_spawn_on_fibre(scope, fibre, test_return, NULL));
     uint64_t copies = ask(fibre, 0).copies;
-    strand_join(spawn_on(scope, fibre, yield_often, NULL));
+    strand_join(test_spawn_on_fibre(scope, fibre, yield_often, NULL));
     CHECK(ask(fibre, 0).copies <= copies + 1); /* the sleeper's, once more at most */
     strand_scope_cancel(scope, NULL);
 }
@@ -623,7 +618,7 @@ TEST_INSIDE(strands_in_turn_are_copied_and_nothing_is_left_of_that)
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     stop = parked = 0;
     for (int i = 0; i < 10; i++)
-        spawn_on(scope, fibre, park, &parked);
+        test_spawn_on_fibre(scope, fibre, park, &parked);
     test_yield_until(&parked, 10);
     CHECK(ask(fibre, 0).copies >= 9);
     CHECK(ask(fibre, 0).saved_bytes >= 9 * WORDS * sizeof(uint64_t));
@@ -677,9 +672,9 @@ TEST_INSIDE(any_one_of_many_shallow_strands_may_go_deep)
     strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 256 * KIB));
     stop = parked = 0;
     for (int i = 0; i < many; i++)
-        spawn_on(scope, fibre, park, &parked);
+        test_spawn_on_fibre(scope, fibre, park, &parked);
     test_yield_until(&parked, many);
-    strand_join(spawn_on(scope, fibre, go_deep, TEST_PTR(200)));
+    strand_join(test_spawn_on_fibre(scope, fibre, go_deep, TEST_PTR(200)));
     CHECK(ask(fibre, 0).stack_deepest >= 200 * WORDS * sizeof(uint64_t));
     CHECK(ask(fibre, 0).stack_resident >= 200 * WORDS * sizeof(uint64_t));
     stop = 1;
@@ -702,7 +697,7 @@ TEST_REAL_INSIDE(a_hundred_thousand_strands_wait_on_eight_fibres_while_some_go_d
     strand_fibre group = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 256 * KIB, .count = FIBRES));
     parked = 0;
     for (int i = 0; i < many; i++)
-        spawn_on(scope, group, wait_shallow, NULL);
+        test_spawn_on_fibre(scope, group, wait_shallow, NULL);
     test_yield_until(&parked, many);
     size_t before = 0;
     for (int same = 0; same < 20; same++) { /* some have not come to their wait yet */
@@ -713,7 +708,7 @@ TEST_REAL_INSIDE(a_hundred_thousand_strands_wait_on_eight_fibres_while_some_go_d
     }
     CHECK(before < (size_t)many / FIBRES * 4 * KIB); /* with a sanitizer's red zones */
     for (int i = 0; i < 2 * FIBRES; i++)
-        strand_join(spawn_on(scope, group, go_deep, TEST_PTR(200)));
+        strand_join(test_spawn_on_fibre(scope, group, go_deep, TEST_PTR(200)));
     CHECK(ask(group, 0).saved_bytes < before + 4 * KIB);
     strand_event_set(&turn_of[0]);
     strand_scope_join(scope);
@@ -745,7 +740,7 @@ TEST_REAL_INSIDE(strands_whose_depth_varies_need_no_new_memory_at_each_switch)
     strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 256 * KIB));
     getrusage(RUSAGE_SELF, &before);
     for (int i = 0; i < MANY; i++)
-        spawn_on(scope, fibre, suspend_now_deep_now_shallow, (void *)(intptr_t)TURNS);
+        test_spawn_on_fibre(scope, fibre, suspend_now_deep_now_shallow, (void *)(intptr_t)TURNS);
     strand_scope_join(scope);
     getrusage(RUSAGE_SELF, &after);
     CHECK(ask(fibre, 0).copies > TURNS * MANY / 2);
@@ -760,10 +755,10 @@ TEST_REAL_INSIDE(trimming_gives_back_what_a_deep_strand_has_used)
     strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
     stop = parked = 0;
     for (int i = 0; i < 20; i++)
-        spawn_on(scope, fibre, park, &parked);
+        test_spawn_on_fibre(scope, fibre, park, &parked);
     test_yield_until(&parked, 20);
     size_t shallow = ask(fibre, 0).stack_resident;
-    strand_join(spawn_on(scope, fibre, touch_much, NULL));
+    strand_join(test_spawn_on_fibre(scope, fibre, touch_much, NULL));
     CHECK(ask(fibre, 0).stack_resident >= 600 * KIB);
     strand_fibre_trim(fibre);
     while (ask(fibre, 0).stack_resident > shallow + 16 * KIB)
@@ -792,7 +787,7 @@ TEST_REAL_INSIDE(of_saved_stacks_little_stays_when_their_fibres_are_closed)
         STRAND_SCOPE(scope);
         strand_fibre fibres = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = 2));
         for (int i = 0; i < MANY; i++)
-            spawn_on(scope, fibres, wait_with_much, NULL);
+            test_spawn_on_fibre(scope, fibres, wait_with_much, NULL);
         test_yield_until(&parked, MANY);
         strand_event_set(&turn_of[0]);
         strand_scope_join(scope);
@@ -825,11 +820,11 @@ TEST_REAL_INSIDE(a_trim_that_was_put_off_gives_saved_stacks_back_too)
     shared = strand_fibre_open(scope, NULL);
     parked = 0;
     for (int i = 0; i < MANY; i++)
-        spawn_on(scope, shared, wait_at_a_depth, TEST_PTR(16 + 80 * i));
+        test_spawn_on_fibre(scope, shared, wait_at_a_depth, TEST_PTR(16 + 80 * i));
     test_yield_until(&parked, MANY);
     strand_event_set(&turn_of[0]);
     strand_scope_join(scope);
-    strand_join(spawn_on(scope, shared, trim_and_sleep, NULL));
+    strand_join(test_spawn_on_fibre(scope, shared, trim_and_sleep, NULL));
     CHECK(strand_fibre_trim(shared) <= 256 * KIB);
 }
 
@@ -849,7 +844,7 @@ TEST_REAL_INSIDE(a_strand_has_the_fibre_trimmed_that_it_runs_on)
 {
     STRAND_SCOPE(scope);
     shared = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
-    strand_join(spawn_on(scope, shared, use_much_and_trim, NULL));
+    strand_join(test_spawn_on_fibre(scope, shared, use_much_and_trim, NULL));
 }
 
 static void *trim_it_often(void *arg)
@@ -867,10 +862,10 @@ TEST_RACE(a_fibre_may_be_trimmed_at_any_time)
     STRAND_SCOPE(scope);
     shared = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = 2));
     for (uintptr_t i = 1; i < 9; i++)
-        spawn_on(scope, shared, dive_often, (void *)i);
+        test_spawn_on_fibre(scope, shared, dive_often, (void *)i);
     strand_spawn(scope, trim_it_often, NULL);
     strand_spawn(scope, trim_it_often, NULL);
-    spawn_on(scope, shared, trim_it_often, NULL);
+    test_spawn_on_fibre(scope, shared, trim_it_often, NULL);
     strand_scope_join(scope);
 }
 
@@ -942,7 +937,7 @@ TEST_INSIDE(exceptions_of_strands_on_one_stack_unwind_each_its_own_frames)
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     inside = 0;
     for (uintptr_t i = 0; i < STRANDS; i++)
-        strands[i] = spawn_on(scope, fibre, throw_and_catch, (void *)(i + 10));
+        strands[i] = test_spawn_on_fibre(scope, fibre, throw_and_catch, (void *)(i + 10));
     for (int i = 0; i < STRANDS; i++) {
         char text[16];
         snprintf(text, sizeof text, "%d", i + 10);
@@ -972,8 +967,8 @@ TEST_INSIDE(the_first_failure_on_a_fibre_cancels_the_others_together)
         STRAND_SCOPE_WITH(scope, STRAND_TOGETHER);
         strand_fibre fibre = strand_fibre_open(scope, NULL);
         for (int i = 0; i < 4; i++)
-            spawn_on(scope, fibre, test_child_blocks, &children[i]);
-        spawn_on(scope, fibre, fail_late, "first");
+            test_spawn_on_fibre(scope, fibre, test_child_blocks, &children[i]);
+        test_spawn_on_fibre(scope, fibre, fail_late, "first");
         strand_scope_join(scope);
     }
     STRAND_CATCH(&TEST_ERROR, e) {
@@ -1001,7 +996,7 @@ static void *cancel_from_the_same_stack(void *arg)
     struct test_child *child = arg;
     fill(mine, 6);
     STRAND_SCOPE(scope);
-    strand other = spawn_on(scope, shared, wait_to_be_cancelled, child);
+    strand other = test_spawn_on_fibre(scope, shared, wait_to_be_cancelled, child);
     test_yield_until(&child->started, 1);
     strand_cancel(other, "enough");
     CHECK(test_join_interrupted(other));
@@ -1016,7 +1011,7 @@ TEST_INSIDE(a_strand_cancels_another_that_lives_on_the_same_stack)
     child = (struct test_child){0};
     STRAND_SCOPE(scope);
     shared = strand_fibre_open(scope, NULL);
-    strand_join(spawn_on(scope, shared, cancel_from_the_same_stack, &child));
+    strand_join(test_spawn_on_fibre(scope, shared, cancel_from_the_same_stack, &child));
 }
 
 TEST_INSIDE(a_strand_that_is_cancelled_before_it_starts_runs_to_its_first_operation)
@@ -1025,8 +1020,8 @@ TEST_INSIDE(a_strand_that_is_cancelled_before_it_starts_runs_to_its_first_operat
     child = (struct test_child){0};
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
-    strand_cancel(spawn_on(scope, fibre, test_child_blocks, &child), NULL);
-    strand early = spawn_on(scope, fibre, test_return, TEST_PTR(1));
+    strand_cancel(test_spawn_on_fibre(scope, fibre, test_child_blocks, &child), NULL);
+    strand early = test_spawn_on_fibre(scope, fibre, test_return, TEST_PTR(1));
     strand_cancel(early, NULL);
     CHECK_PTR(strand_join(early), TEST_PTR(1));
     strand_scope_join(scope);
@@ -1041,7 +1036,7 @@ static void *live_on_two_fibres(void *arg)
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = 2));
     for (uintptr_t i = 0; i < 12; i++)
-        spawn_on(scope, fibre, go_deep, (void *)(i * 5));
+        test_spawn_on_fibre(scope, fibre, go_deep, (void *)(i * 5));
     strand_scope_join(scope);
     return arg;
 }
@@ -1089,7 +1084,7 @@ TEST_INSIDE(a_strand_can_tell_what_lies_on_a_shared_stack)
     char local = 0;
     STRAND_SCOPE(scope);
     CHECK(!strand_on_shared_stack(&local));
-    strand_join(spawn_on(scope, strand_fibre_open(scope, NULL), look_where, &local));
+    strand_join(test_spawn_on_fibre(scope, strand_fibre_open(scope, NULL), look_where, &local));
 }
 
 TEST_REAL(a_plain_thread_has_no_shared_stack)
@@ -1120,7 +1115,7 @@ TEST_INSIDE(arguments_that_are_copied_may_come_from_a_shared_stack)
 {
     STRAND_SCOPE(scope);
     shared = strand_fibre_open(scope, NULL);
-    strand_join(spawn_on(scope, shared, hand_over_copies, NULL));
+    strand_join(test_spawn_on_fibre(scope, shared, hand_over_copies, NULL));
 }
 
 static void *counts_up(void *arg)
@@ -1138,7 +1133,7 @@ TEST_INSIDE(strands_that_never_wait_follow_each_other_on_the_stack)
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     count = 0;
     for (int i = 0; i < MANY; i++)
-        all[i] = spawn_on(scope, fibre, counts_up, &count);
+        all[i] = test_spawn_on_fibre(scope, fibre, counts_up, &count);
     strand_sleep(10 * STRAND_MS); /* nobody waits for them, and nobody else is there */
     for (int i = 0; i < MANY; i++)
         CHECK_PTR(strand_join(all[i]), &count);

@@ -18,11 +18,6 @@ static strand_fibre shared;
 static strand_event go_on;
 static _Atomic int parked;
 
-static strand spawn_on(strand_scope scope, strand_fibre fibre, strand_fn *fn, void *arg)
-{
-    return strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), fn, arg, 0);
-}
-
 static strand_fibre_info ask(strand_fibre fibre)
 {
     strand_fibre_info info = {.size = sizeof info};
@@ -48,7 +43,7 @@ static void park_some(strand_scope scope, strand_fibre fibre, int many)
     parked = 0;
     strand_event_clear(&go_on);
     for (intptr_t i = 0; i < many; i++)
-        spawn_on(scope, fibre, park, TEST_PTR(i));
+        test_spawn_on_fibre(scope, fibre, park, TEST_PTR(i));
     test_yield_until(&parked, many);
 }
 
@@ -84,7 +79,7 @@ TEST_INSIDE(a_fibre_that_nobody_runs_on_gives_back_what_a_deep_strand_has_used)
     strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
     park_some(scope, fibre, 20);
     size_t shallow = ask(fibre).stack_resident;
-    strand_join(spawn_on(scope, fibre, touch_much, NULL));
+    strand_join(test_spawn_on_fibre(scope, fibre, touch_much, NULL));
     size_t deepest = ask(fibre).stack_deepest;
     while (ask(fibre).stack_resident > shallow + 16 * KIB)
         strand_sleep(20 * STRAND_MS);
@@ -108,7 +103,7 @@ TEST_REAL_RACE(a_fibre_that_was_in_use_without_a_pause_is_trimmed_when_it_rests)
 {
     STRAND_SCOPE(scope);
     shared = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
-    strand_join(spawn_on(scope, shared, touch_much_and_keep_the_thread, NULL));
+    strand_join(test_spawn_on_fibre(scope, shared, touch_much_and_keep_the_thread, NULL));
     while (ask(shared).stack_resident > 64 * KIB)
         strand_sleep(20 * STRAND_MS);
 }
@@ -139,7 +134,7 @@ static void *use_it_all_the_time(void *arg)
 {
     STRAND_SCOPE(scope);
     shared = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
-    strand_join(spawn_on(scope, shared, touch_much_and_stay, NULL));
+    strand_join(test_spawn_on_fibre(scope, shared, touch_much_and_stay, NULL));
     return arg;
 }
 
@@ -156,7 +151,7 @@ static void *use_it_and_sleep(void *arg)
     STRAND_SCOPE(scope);
     shared = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
     for (int i = 0; i < 3; i++) { /* used again, it is trimmed again */
-        strand_join(spawn_on(scope, shared, touch_much, NULL));
+        strand_join(test_spawn_on_fibre(scope, shared, touch_much, NULL));
         CHECK(ask(shared).stack_resident >= MUCH);
         strand_sleep(LONG);
         CHECK(ask(shared).stack_resident <= 64 * KIB);
@@ -181,7 +176,7 @@ static void *use_many(void *arg)
     strand_fibre group = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = MANY, .stack_size = 1024 * KIB));
     strand_fibre_info info = {.size = sizeof info};
     for (int i = 0; i < MANY; i++)
-        spawn_on(scope, group, touch_much, NULL);
+        test_spawn_on_fibre(scope, group, touch_much, NULL);
     strand_scope_join(scope);
     strand_sleep(2 * STRAND_S);
     for (int i = 0; i < MANY; i++) {
@@ -206,7 +201,7 @@ TEST_REAL_INSIDE(the_memory_of_images_that_nobody_needs_goes_back_to_the_system)
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     int many = (int)test_scale(10000) + 1000;
     park_some(scope, fibre, many);
-    spawn_on(scope, fibre, test_return, NULL); /* the last of them is copied out too */
+    test_spawn_on_fibre(scope, fibre, test_return, NULL); /* the last of them is copied out too */
     while (ask(fibre).saved_bytes < (size_t)(many - 1) * WORDS * sizeof(uint64_t))
         strand_yield();
     size_t images = ask(fibre).saved_bytes, before = test_resident_bytes();

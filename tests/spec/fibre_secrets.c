@@ -11,11 +11,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static strand spawn_on(strand_scope scope, strand_fibre fibre, strand_fn *fn, void *arg)
-{
-    return strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), fn, arg, 0);
-}
-
 /* The secret is never in memory but where it is meant to be: everything else knows it in another form. */
 enum { SECRET_WORDS = 24 };
 #define SECRET_KEY UINT64_C(0x5bd1e995a7c3f10b)
@@ -104,7 +99,7 @@ static size_t left_of_a_secret(size_t *held)
 {
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
-    strand other = spawn_on(scope, fibre, gives_way_often, NULL);
+    strand other = test_spawn_on_fibre(scope, fibre, gives_way_often, NULL);
     strand knows = strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre, .wipe = true), knows_a_secret, NULL, 0);
     test_yield_until(&holding, 1);
     while (*held < SECRET_WORDS) /* its frames may be moved while they are looked for */
@@ -171,7 +166,7 @@ static size_t left_of_one_that(strand_fn *fn, bool told)
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     channel = STRAND_CHAN_OPEN(secrets, scope, 0);
     strand child = strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre, .wipe = true), fn, &channel, 0);
-    spawn_on(scope, fibre, test_return, NULL);
+    test_spawn_on_fibre(scope, fibre, test_return, NULL);
     strand_sleep(5 * STRAND_MS);
     if (told) {
         tell(&value);
@@ -240,7 +235,7 @@ TEST_REAL_INSIDE(what_a_strand_that_wipes_had_in_registers_is_not_seen_by_the_ne
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     for (int i = 0; i < 10; i++) {
         strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre, .wipe = true), computes_in_vectors, NULL, 0);
-        spawn_on(scope, fibre, looks_into_vectors, &seen);
+        test_spawn_on_fibre(scope, fibre, looks_into_vectors, &seen);
         strand_scope_join(scope);
     }
     CHECK_EQ(seen, 0);
@@ -263,7 +258,7 @@ static void *wipe_the_lowest_page(void *arg)
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 16 * 1024));
     strand_join(strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre, .wipe = true), goes_to_the_lowest_page, NULL, 0));
-    strand_join(spawn_on(scope, fibre, test_return, NULL)); /* its thread has left the stack of the other */
+    strand_join(test_spawn_on_fibre(scope, fibre, test_return, NULL)); /* its thread has left the stack of the other */
     CHECK((*(volatile uint64_t *)(void *)lowest_secret ^ SECRET_KEY) != secret_coded);
     return arg;
 }

@@ -294,18 +294,11 @@ TEST_INSIDE(a_child_whose_hand_off_was_refused_is_live_in_its_old_scope)
 
 /* ---- races ----------------------------------------------------------------------------------- */
 
-static void *yield_some(void *times)
-{
-    for (intptr_t i = 0; i < (intptr_t)times; i++)
-        strand_yield();
-    return times;
-}
-
 TEST_RACE(a_hand_off_races_with_the_end_of_the_child)
 {
     STRAND_SCOPE_OPEN(s);
     for (long i = 0; i < test_scale(2000); i++) {
-        struct handing handing = {.to = s, .fn = yield_some, .arg = TEST_PTR(i % 4)};
+        struct handing handing = {.to = s, .fn = test_yield_times, .arg = TEST_PTR(i % 4)};
         strand_join(strand_spawn(s, spawn_and_hand_off, &handing));
         CHECK_PTR(strand_join(handing.child), TEST_PTR(i % 4));
     }
@@ -347,7 +340,7 @@ static void *give_or_keep(void *arg)
     struct giving *giving = arg;
     for (int n = 0; n < 4; n++) {
         STRAND_SCOPE(s);
-        strand child = strand_spawn(s, yield_some, TEST_PTR(n));
+        strand child = strand_spawn(s, test_yield_times, TEST_PTR(n));
         int refused = strand_hand_off(child, giving->to);
         if (refused == 0) {
             giving->given++;

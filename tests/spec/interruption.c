@@ -11,12 +11,6 @@ static _Atomic int started;
 
 /* ---- every operation ------------------------------------------------------------------------ */
 
-static void *yield(void *arg)
-{
-    strand_yield();
-    return arg;
-}
-
 static void *checkpoint(void *arg)
 {
     strand_checkpoint();
@@ -37,7 +31,7 @@ static void *sleep_until_the_past(void *arg)
 
 static void *operate_on_time(void *arg)
 {
-    test_try_operation(yield, arg);
+    test_try_operation(test_yield, arg);
     test_try_operation(checkpoint, arg);
     test_try_operation(sleep_no_time, arg);
     test_try_operation(sleep_until_the_past, arg);
@@ -52,12 +46,6 @@ TEST_INSIDE(a_cancelled_strand_is_cut_at_yields_checkpoints_and_sleeps_of_any_le
     CHECK_LOG("cut cut cut cut cut");
 }
 
-static void *join_all(void *scope)
-{
-    strand_scope_join(*(strand_scope *)scope);
-    return NULL;
-}
-
 static void *operate_on_an_ended_child(void *arg)
 {
     STRAND_SCOPE(scope);
@@ -68,7 +56,7 @@ static void *operate_on_an_ended_child(void *arg)
     }
     test_try_operation(test_join, &child);
     test_try_operation(test_wait, &child);
-    test_try_operation(join_all, &scope);
+    test_try_operation(test_join_scope, &scope);
     STRAND_SHIELD;
     CHECK_PTR(strand_join(child), arg);
     return arg;

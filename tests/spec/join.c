@@ -55,20 +55,13 @@ TEST_RACE(a_child_runs_once_whoever_runs_it)
     }
 }
 
-static void *yield_some(void *times)
-{
-    for (intptr_t i = 0; i < (intptr_t)times; i++)
-        strand_yield();
-    return times;
-}
-
 TEST_RACE(joining_races_with_the_end_of_the_child)
 {
     STRAND_SCOPE(s);
     for (long i = 0; i < test_scale(5000); i++) {
         strand children[4];
         for (int n = 0; n < 4; n++)
-            children[n] = strand_spawn(s, yield_some, TEST_PTR(n));
+            children[n] = strand_spawn(s, test_yield_times, TEST_PTR(n));
         for (int n = 3; n >= 0; n--)
             CHECK_PTR(strand_join(children[n]), TEST_PTR(n));
     }
@@ -324,7 +317,7 @@ TEST_INSIDE(a_cancelled_strand_cannot_join_even_a_child_that_has_ended)
 static void *join_twice_if_interrupted(void *times)
 {
     STRAND_SCOPE(s);
-    strand child = strand_spawn(s, yield_some, times);
+    strand child = strand_spawn(s, test_yield_times, times);
     void *volatile value = NULL;
     volatile bool interrupted = false;
     STRAND_TRY {

@@ -404,17 +404,10 @@ TEST_INSIDE(a_child_that_is_cancelled_by_leaving_learns_who_left)
 
 /* ---- races ----------------------------------------------------------------------------------- */
 
-static void *yield_some(void *times)
-{
-    for (intptr_t i = 0; i < (intptr_t)times; i++)
-        strand_yield();
-    return NULL;
-}
-
 static void *leave_while_it_ends(void *i)
 {
     STRAND_SCOPE(s);
-    strand_spawn(s, yield_some, TEST_PTR((intptr_t)i % 5));
+    strand_spawn(s, test_yield_times, TEST_PTR((intptr_t)i % 5));
     for (int n = 0; n < (intptr_t)i % 7; n++)
         strand_yield();
     return NULL;
@@ -431,7 +424,7 @@ TEST_RACE(leaving_that_races_with_the_end_of_the_child_always_throws_live_strand
 static void *cancel_while_it_ends(void *i)
 {
     STRAND_SCOPE(s);
-    strand child = strand_spawn(s, yield_some, TEST_PTR((intptr_t)i % 5));
+    strand child = strand_spawn(s, test_yield_times, TEST_PTR((intptr_t)i % 5));
     for (int n = 0; n < (intptr_t)i % 7; n++)
         strand_yield();
     strand_cancel(child, NULL);

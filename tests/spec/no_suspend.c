@@ -115,12 +115,6 @@ TEST_RACE(a_lock_excludes_others_across_suspensions)
 
 /* ---- sections ------------------------------------------------------------------------------------- */
 
-static void *yield_once(void *arg)
-{
-    strand_yield();
-    return arg;
-}
-
 /* N-02 */
 TEST_INSIDE(a_scope_that_nobody_is_anchored_to_can_be_left_in_a_section)
 {
@@ -129,7 +123,7 @@ TEST_INSIDE(a_scope_that_nobody_is_anchored_to_can_be_left_in_a_section)
     {
         STRAND_NO_SUSPEND;
         STRAND_SCOPE_OPEN(inside);
-        child = strand_spawn(inside, yield_once, NULL);
+        child = strand_spawn(inside, test_yield, NULL);
         CHECK_EQ(strand_hand_off(child, outside), 0);
     }
     strand_join(child);
@@ -139,7 +133,7 @@ TEST_INSIDE(a_scope_that_nobody_is_anchored_to_can_be_left_in_a_section)
 TEST_INSIDE(a_section_that_ends_before_the_scope_of_the_same_block_is_no_hindrance)
 {
     STRAND_SCOPE(scope);
-    strand_cancel(strand_spawn(scope, yield_once, NULL), NULL);
+    strand_cancel(strand_spawn(scope, test_yield, NULL), NULL);
     STRAND_NO_SUSPEND;
 }
 

@@ -261,11 +261,6 @@ static void *await_the_other_and_call(void *arg)
     return call_now(arg);
 }
 
-static strand spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg)
-{
-    return strand_spawn_with(scope, STRAND_ATTR(.pool = pool), fn, arg, 0);
-}
-
 static void open_world(strand_scope scope)
 {
     memset((void *)&world, 0, sizeof world);
@@ -293,10 +288,10 @@ TEST_INSIDE(an_operation_that_has_to_wait_takes_its_place_before_others_run)
         open_world(scope);
         operations[i].hold();
         strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
-        strand restless = spawn_onto(scope, pool, yield_until_over, NULL);
+        strand restless = test_spawn_onto(scope, pool, yield_until_over, NULL);
         turns[0] = turns[1] = (struct turn){operations[i].call, 0, 0};
-        strand second = spawn_onto(scope, pool, await_the_other_and_call, &turns[0]);
-        strand first = spawn_onto(scope, pool, switch_often_and_call, &turns[1]);
+        strand second = test_spawn_onto(scope, pool, await_the_other_and_call, &turns[0]);
+        strand first = test_spawn_onto(scope, pool, switch_often_and_call, &turns[1]);
         operations[i].serve();
         strand_join(first);
         strand_join(second);

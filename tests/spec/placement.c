@@ -316,13 +316,6 @@ TEST_OWN_STACKS(a_child_runs_on_the_thread_of_its_spawner_unless_another_thread_
 
 /* ---- beside idle threads --------------------------------------------------------------------------- */
 
-static strand_stats stats(void)
-{
-    strand_stats now = {.size = sizeof now};
-    strand_stats_get(&now);
-    return now;
-}
-
 struct quietness {
     uint64_t wakes, spawned;
 };
@@ -334,13 +327,13 @@ static void *spawn_and_join(void *arg)
     struct quietness *quietest = arg;
     *quietest = (struct quietness){.wakes = UINT64_MAX};
     while (quietest->wakes > 1) {
-        strand_stats before = stats();
+        strand_stats before = test_stats();
         strand_time until = strand_in(20 * STRAND_MS);
         STRAND_SCOPE(scope);
         while (strand_now().ns < until.ns)
             for (int n = 0; n < 100; n++)
                 strand_join(strand_spawn(scope, test_return, arg));
-        strand_stats after = stats();
+        strand_stats after = test_stats();
         if (after.wakes - before.wakes < quietest->wakes)
             *quietest = (struct quietness){after.wakes - before.wakes, after.spawned - before.spawned};
     }
@@ -363,10 +356,10 @@ static void *sleep_again_and_again(void *arg)
     struct quietness *quietest = arg;
     *quietest = (struct quietness){.wakes = UINT64_MAX};
     while (quietest->wakes > WAKES_MOST) {
-        strand_stats before = stats();
+        strand_stats before = test_stats();
         for (int n = 0; n < EVENTS; n++)
             strand_sleep(100 * STRAND_US);
-        strand_stats after = stats();
+        strand_stats after = test_stats();
         if (after.wakes - before.wakes < quietest->wakes)
             quietest->wakes = after.wakes - before.wakes;
     }
@@ -394,12 +387,12 @@ static void *join_those_of_another_pool(void *arg)
     uint64_t *wakes = arg;
     STRAND_SCOPE(outer);
     strand_pool pool = strand_pool_open(outer, STRAND_POOL_ATTR(.scheduler = "dedicated"));
-    strand_stats before = stats();
+    strand_stats before = test_stats();
     STRAND_SCOPE(scope);
     for (int i = 0; i < CHILDREN; i++)
         strand_spawn_with(scope, STRAND_ATTR(.pool = pool), compute_shortly, NULL, 0);
     strand_scope_join(scope);
-    *wakes = stats().wakes - before.wakes;
+    *wakes = test_stats().wakes - before.wakes;
     return arg;
 }
 

@@ -84,12 +84,6 @@ TEST_INSIDE(together_a_cancelled_child_is_no_failure)
     CHECK_PTR(strand_join(child), &waiting);
 }
 
-static void *join_scope(void *scope)
-{
-    strand_scope_join(*(strand_scope *)scope);
-    return NULL;
-}
-
 TEST_INSIDE(together_joining_the_scope_throws_the_failure_and_expects_the_siblings_to_end_interrupted)
 {
     struct test_child blocked[3] = {{0}};
@@ -97,7 +91,7 @@ TEST_INSIDE(together_joining_the_scope_throws_the_failure_and_expects_the_siblin
     for (int i = 0; i < 3; i++)
         test_spawn_started(s, test_child_blocks, &blocked[i]);
     strand_spawn(s, test_throw, NULL);
-    strand_exception *e = strand_try(join_scope, &s, NULL);
+    strand_exception *e = strand_try(test_join_scope, &s, NULL);
     CHECK_KIND(e, &TEST_ERROR);
     CHECK_PTR(strand_exception_suppressed(e, 0), NULL);
     for (int i = 0; i < 3; i++)

@@ -9,11 +9,6 @@
 
 #include <errno.h>
 
-static strand spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg)
-{
-    return strand_spawn_with(scope, STRAND_ATTR(.pool = pool), fn, arg, 0);
-}
-
 static void check_shut_down(strand_exception *e)
 {
     CHECK_KIND(e, &STRAND_SYSTEM);
@@ -51,7 +46,7 @@ TEST_INSIDE(the_fibres_of_a_closed_pool_take_no_strands_also_when_there_is_a_new
     {
         STRAND_SCOPE(inner);
         strand_pool pool = strand_pool_open(inner, STRAND_POOL_ATTR(.threads = 1));
-        strand_join(spawn_onto(inner, pool, open_fibre, &abroad));
+        strand_join(test_spawn_onto(inner, pool, open_fibre, &abroad));
     }
     check_shut_down(strand_try(spawn_onto_fibre, &abroad, &result));
     strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
@@ -107,7 +102,7 @@ static void *close_though_cancelled(void *arg)
 static void *spawn_onto_it(void *arg)
 {
     STRAND_SCOPE(scope);
-    spawn_onto(scope, ((struct closer *)arg)->pool, test_return, NULL);
+    test_spawn_onto(scope, ((struct closer *)arg)->pool, test_return, NULL);
     return arg;
 }
 
@@ -120,7 +115,7 @@ TEST_INSIDE(closing_a_pool_is_not_refused_to_a_strand_that_is_interrupted)
     for (int i = 0; i < 2; i++) {
         STRAND_SCOPE(scope);
         closer = (struct closer){strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1)), false};
-        strand inside = spawn_onto(scope, closer.pool, test_sleep, NULL);
+        strand inside = test_spawn_onto(scope, closer.pool, test_sleep, NULL);
         strand child = strand_spawn(scope, ways[i], &closer);
         strand_yield();
         strand_cancel(child, "it has to go");
@@ -141,7 +136,7 @@ TEST_INSIDE(an_ended_strand_of_a_closed_pool_may_be_handed_off)
     strand ended;
     {
         STRAND_SCOPE(inner);
-        ended = spawn_onto(from, strand_pool_open(inner, STRAND_POOL_ATTR(.threads = 1)), test_return, &ended);
+        ended = test_spawn_onto(from, strand_pool_open(inner, STRAND_POOL_ATTR(.threads = 1)), test_return, &ended);
         strand_wait(ended);
     }
     CHECK_EQ(strand_hand_off(ended, to), 0);
@@ -195,9 +190,9 @@ TEST_INSIDE(closing_a_pool_does_not_cancel_what_lives_below_its_own_strands)
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
     STRAND_SCOPE_WITH(inner, STRAND_COLLECT);
-    strand host = spawn_onto(inner, pool, be_host, &family);
+    strand host = test_spawn_onto(inner, pool, be_host, &family);
     test_yield_until(&family.open, 1);
-    spawn_onto(inner, pool, be_guest, &family);
+    test_spawn_onto(inner, pool, be_guest, &family);
     strand_sleep(STRAND_MS);
     strand_pool_close(pool, NULL);
     strand_exception *failure = strand_scope_failure(inner, &host);
@@ -248,7 +243,7 @@ TEST_INSIDE(the_handle_of_a_closed_pool_answers_for_that_pool_while_others_are_o
         strand_pool_close(pool, NULL);
         strand_pool next =
             strand_pool_open(scope, STRAND_POOL_ATTR(.name = "new", .threads = 1, .scheduler = schedulers[i]));
-        strand child = spawn_onto(scope, next, test_sleep, NULL);
+        strand child = test_spawn_onto(scope, next, test_sleep, NULL);
         check_shut_down(strand_try(spawn_many, &pool, &result));
         struct strand_pool_info info = {.size = sizeof info};
         strand_pool_info_get(pool, &info);

@@ -8,19 +8,6 @@
 
 #include <errno.h>
 
-static strand_pool_info info_of(strand_pool pool)
-{
-    strand_pool_info info = {.size = sizeof info};
-    strand_pool_info_get(pool, &info);
-    return info;
-}
-
-static void await_threads(strand_pool pool, int threads)
-{
-    while (info_of(pool).threads != threads)
-        strand_sleep(STRAND_MS);
-}
-
 /* ---- shared fibres --------------------------------------------------------------------------- */
 
 struct crowd {
@@ -69,7 +56,7 @@ static void leave_crowds(strand_fn *fn)
     for (int i = 0; i < 3; i++) {
         strand_sleep(STRAND_MS);
         CHECK_EQ(strand_pool_resize(pool, 1), 0);
-        await_threads(pool, 1);
+        test_await_threads(pool, 1);
         CHECK_EQ(strand_pool_resize(pool, 2), 0);
     }
     crowds[0].stop = crowds[1].stop = 1;
@@ -117,5 +104,5 @@ TEST_INSIDE(a_thread_leaves_although_pinning_a_strand_to_it_has_failed)
     CHECK_EQ(strand_exception_code(e), -ECANCELED);
     strand_exception_release(e);
     CHECK_EQ(strand_pool_resize(late.pool, 1), 0);
-    await_threads(late.pool, 1);
+    test_await_threads(late.pool, 1);
 }

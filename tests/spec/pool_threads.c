@@ -17,27 +17,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-static strand_pool_info info_of(strand_pool pool)
-{
-    strand_pool_info info = {.size = sizeof info};
-    strand_pool_info_get(pool, &info);
-    return info;
-}
-
 static strand_pool open_pool(strand_scope scope, const char *scheduler, int threads)
 {
     return strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = scheduler, .threads = threads));
-}
-
-static strand spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg)
-{
-    return strand_spawn_with(scope, STRAND_ATTR(.pool = pool), fn, arg, 0);
-}
-
-static void await_threads(strand_pool pool, int threads)
-{
-    while (info_of(pool).threads != threads)
-        strand_sleep(STRAND_MS);
 }
 
 /* ---- how many ------------------------------------------------------------------------------- */
@@ -46,14 +28,14 @@ static void check_allowed(int threads)
 {
     STRAND_SCOPE(scope);
     strand_pool usual = strand_pool_open(scope, NULL), pool = open_pool(scope, NULL, STRAND_THREADS_ALLOWED);
-    CHECK_EQ(info_of(usual).wanted, threads);
-    CHECK_EQ(info_of(usual).threads, threads);
-    CHECK_EQ(info_of(pool).wanted, threads);
-    CHECK_EQ(info_of(pool).threads, threads);
+    CHECK_EQ(test_pool_info(usual).wanted, threads);
+    CHECK_EQ(test_pool_info(usual).threads, threads);
+    CHECK_EQ(test_pool_info(pool).wanted, threads);
+    CHECK_EQ(test_pool_info(pool).threads, threads);
     CHECK_EQ(strand_pool_resize(pool, threads + 1), 0);
-    CHECK_EQ(info_of(pool).wanted, threads + 1);
+    CHECK_EQ(test_pool_info(pool).wanted, threads + 1);
     CHECK_EQ(strand_pool_resize(pool, STRAND_THREADS_ALLOWED), 0);
-    CHECK_EQ(info_of(pool).wanted, threads);
+    CHECK_EQ(test_pool_info(pool).wanted, threads);
 }
 
 /* S-24, S-28, contract 2.12 */
@@ -76,10 +58,10 @@ static void check_one(const char *scheduler, int asked)
 {
     STRAND_SCOPE(scope);
     strand_pool pool = open_pool(scope, scheduler, asked);
-    CHECK_EQ(info_of(pool).wanted, 1);
+    CHECK_EQ(test_pool_info(pool).wanted, 1);
     if (scheduler[0] != 'c')
         CHECK_EQ(strand_pool_resize(pool, STRAND_THREADS_ALLOWED), 0);
-    CHECK_EQ(info_of(pool).wanted, 1);
+    CHECK_EQ(test_pool_info(pool).wanted, 1);
     if (scheduler[0] == 'c') { /* which ends when it is driven */
         pthread_t driver;
         CHECK_EQ(pthread_create(&driver, NULL, drive_to_its_end, &pool), 0);
@@ -108,7 +90,7 @@ TEST_REAL_INSIDE(a_pool_that_is_bound_to_cpus_has_a_thread_for_each)
         cpu++;
     cpus[0] = cpus[1] = cpus[2] = cpu;
     STRAND_SCOPE(scope);
-    CHECK_EQ(info_of(strand_pool_open(scope, STRAND_POOL_ATTR(.cpus = cpus, .cpus_count = 3))).wanted, 3);
+    CHECK_EQ(test_pool_info(strand_pool_open(scope, STRAND_POOL_ATTR(.cpus = cpus, .cpus_count = 3))).wanted, 3);
 }
 
 static struct {
@@ -127,7 +109,7 @@ static void *meet(void *arg)
 static void meet_on(strand_scope scope, strand_pool pool, int count)
 {
     for (int i = 0; i < count; i++)
-        spawn_onto(scope, pool, meet, NULL);
+        test_spawn_onto(scope, pool, meet, NULL);
 }
 
 static void expect_to_meet(int count)
@@ -175,7 +157,7 @@ static void count_on(strand_pool pool, int threads)
     most_running = 0;
     STRAND_SCOPE(scope);
     for (int i = 0; i < 20; i++)
-        spawn_onto(scope, pool, count_running, NULL);
+        test_spawn_onto(scope, pool, count_running, NULL);
     strand_scope_join(scope);
     CHECK(most_running >= 1 && most_running <= threads);
 }
@@ -190,7 +172,7 @@ TEST_REAL_INSIDE(never_more_strands_of_a_pool_run_at_a_time_than_it_has_threads)
         count_on(pool, threads);
     }
     CHECK_EQ(strand_pool_resize(pool, 2), 0);
-    await_threads(pool, 2);
+    test_await_threads(pool, 2);
     count_on(pool, 2);
     count_on(open_pool(scope, "dedicated", 1), 1);
 }
@@ -216,7 +198,7 @@ TEST_REAL_INSIDE(each_dedicated_pool_has_a_thread_of_its_own_on_which_all_its_st
     for (int i = 0; i < 3; i++) {
         strand_pool pool = open_pool(scope, "dedicated", 1);
         for (int k = 0; k < 3; k++)
-            spawn_onto(scope, pool, note_thread, &seen[3 * i + k]);
+            test_spawn_onto(scope, pool, note_thread, &seen[3 * i + k]);
     }
     strand_scope_join(scope);
     for (int i = 0; i < 3; i++) {
@@ -326,7 +308,7 @@ static bool goes_on_while_it_is_held(const char *scheduler, void (*wait)(struct 
     strand_pool pool = open_pool(scope, scheduler, 2);
     held = 0;
     moved = (struct moved){.wait = wait, .chan = strand_chan_open(scope, 1, 0, NULL), .nap = nap};
-    strand moving = spawn_onto(scope, pool, wait_and_go_on, &moved);
+    strand moving = test_spawn_onto(scope, pool, wait_and_go_on, &moved);
     while (!moved.waits_on)
         strand_sleep(STRAND_MS);
     strand holder = hold(scope, pool, moved.waits_on - 1);
@@ -398,7 +380,7 @@ static void call_from(strand_pool pool, int pin)
         callers[i] = (struct caller){.calls = strand_chan_open(scope, sizeof(int), 0, NULL),
                                      .answers = strand_chan_open(scope, sizeof(int), 0, NULL)};
         strand_pool other = i == CALLED - 1 ? strand_pool_self() : open_pool(scope, schedulers[i], i < 2 ? 2 : 1);
-        spawn_onto(scope, other, answer, &callers[i]);
+        test_spawn_onto(scope, other, answer, &callers[i]);
     }
     strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .pin = pin), call_all, callers, 0));
     strand_scope_join(scope);
@@ -431,7 +413,7 @@ static void open_pools(strand_scope scope, strand_pool pools[POOLS])
     pools[3] = open_pool(scope, "dedicated", 1);
     for (int i = 0; i < POOLS; i++)
         for (int k = 0; k < 20; k++)
-            spawn_onto(scope, pools[i], test_sleep, NULL);
+            test_spawn_onto(scope, pools[i], test_sleep, NULL);
 }
 
 /* Ends with the first 100 ms that are quiet: threads take a while to settle, a long one on a busy machine. */

@@ -20,18 +20,6 @@ static bool same(strand_pool a, strand_pool b)
     return a.bits[0] == b.bits[0] && a.bits[1] == b.bits[1];
 }
 
-static strand_pool_info info_of(strand_pool pool)
-{
-    strand_pool_info info = {.size = sizeof info};
-    strand_pool_info_get(pool, &info);
-    return info;
-}
-
-static strand spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg)
-{
-    return strand_spawn_with(scope, STRAND_ATTR(.pool = pool), fn, arg, 0);
-}
-
 /* ---- where strands run ---------------------------------------------------------------------- */
 
 static void *note_pool(void *out)
@@ -56,13 +44,13 @@ TEST_INSIDE(a_strand_lives_on_the_pool_that_it_is_given_and_what_it_spawns_too)
     STRAND_SCOPE(scope);
     strand_pool here = strand_pool_self(), there = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     CHECK(!same(here, there));
-    strand_join(spawn_onto(scope, there, note_pools_of_two, seen));
+    strand_join(test_spawn_onto(scope, there, note_pools_of_two, seen));
     CHECK(same(seen[0], there));
     CHECK(same(seen[1], there));
     strand_join(strand_spawn(scope, note_pools_of_two, seen));
     CHECK(same(seen[0], here));
     CHECK(same(seen[1], here));
-    strand_join(spawn_onto(scope, here, note_pool, seen));
+    strand_join(test_spawn_onto(scope, here, note_pool, seen));
     CHECK(same(seen[0], here));
     CHECK(same(strand_pool_self(), here));
 }
@@ -80,7 +68,7 @@ TEST_REAL_INSIDE(a_pool_has_threads_of_its_own)
     STRAND_SCOPE(scope);
     strand_pool there = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     pid_t here = gettid();
-    strand_join(spawn_onto(scope, there, note_thread, &seen));
+    strand_join(test_spawn_onto(scope, there, note_thread, &seen));
     CHECK(seen != here && seen != getpid());
 }
 
@@ -90,13 +78,13 @@ TEST_INSIDE(a_pool_says_what_it_is)
     STRAND_SCOPE(scope);
     strand_pool pool =
         strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 3, .scheduler = "global", .name = "workers"));
-    strand_pool_info info = info_of(pool);
+    strand_pool_info info = test_pool_info(pool);
     CHECK_STR(info.name, "workers");
     CHECK_STR(info.scheduler, "global");
     CHECK_EQ(info.threads, 3);
     CHECK_EQ(info.wanted, 3);
     CHECK_EQ(info.strands, 0);
-    CHECK_EQ(info_of(strand_pool_self()).strands >= 1, 1);
+    CHECK_EQ(test_pool_info(strand_pool_self()).strands >= 1, 1);
 }
 
 /* ---- what crosses pools --------------------------------------------------------------------- */
@@ -110,7 +98,7 @@ static void *fail(void *arg)
 static void *join_what_fails(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_join(spawn_onto(scope, *(strand_pool *)arg, fail, NULL));
+    strand_join(test_spawn_onto(scope, *(strand_pool *)arg, fail, NULL));
     return arg;
 }
 
@@ -122,7 +110,7 @@ TEST_INSIDE(a_join_takes_values_and_exceptions_across_pools)
     void *result = NULL;
     STRAND_SCOPE(scope);
     pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
-    CHECK_PTR(strand_join(spawn_onto(scope, pool, test_return, &value)), &value);
+    CHECK_PTR(strand_join(test_spawn_onto(scope, pool, test_return, &value)), &value);
     strand_exception *e = strand_try(join_what_fails, &pool, &result);
     CHECK_KIND(e, &STRAND_ERROR);
     strand_exception_release(e);
@@ -133,7 +121,7 @@ TEST_INSIDE(a_cancel_reaches_a_strand_of_another_pool)
 {
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
-    strand child = spawn_onto(scope, pool, test_sleep, NULL);
+    strand child = test_spawn_onto(scope, pool, test_sleep, NULL);
     strand_yield();
     strand_cancel(child, "enough");
     strand_wait(child);
@@ -158,7 +146,7 @@ TEST_INSIDE(channels_carry_values_between_pools)
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
     chans[0] = strand_chan_open(scope, sizeof(long), 0, NULL);
     chans[1] = strand_chan_open(scope, sizeof(long), 0, NULL);
-    strand child = spawn_onto(scope, pool, answer, chans);
+    strand child = test_spawn_onto(scope, pool, answer, chans);
     for (long i = 0, value; i < test_scale(500); i++) {
         CHECK_EQ(strand_chan_send(chans[0], &i), 0);
         CHECK_EQ(strand_chan_receive(chans[1], &value), 0);
@@ -196,7 +184,7 @@ TEST_INSIDE(a_mutex_excludes_strands_of_several_pools)
     strand_pool pools[] = {strand_pool_self(), strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1)),
                            strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2))};
     for (int i = 0; i < 9; i++)
-        spawn_onto(scope, pools[i % 3], count_up, &counter);
+        test_spawn_onto(scope, pools[i % 3], count_up, &counter);
     strand_scope_join(scope);
     CHECK_EQ(counter.count, 9 * 200);
 }
@@ -279,7 +267,7 @@ static void *join_a_strand_of_a_closed_pool(void *arg)
 {
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
-    strand child = spawn_onto(scope, pool, test_sleep, NULL);
+    strand child = test_spawn_onto(scope, pool, test_sleep, NULL);
     strand_pool_close(pool, "the day is over");
     strand_join(child);
     return arg;
@@ -303,20 +291,20 @@ TEST_INSIDE(a_pool_is_closed_when_all_its_strands_have_ended_with_their_clean_up
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
     STRAND_SCOPE_WITH(inner, STRAND_COLLECT);
     for (int i = 0; i < 4; i++)
-        spawn_onto(inner, pool, have_children, brood);
+        test_spawn_onto(inner, pool, have_children, brood);
     await_started(brood, 16);
-    CHECK_EQ(info_of(pool).strands, 16);
+    CHECK_EQ(test_pool_info(pool).strands, 16);
     strand_pool_close(pool, NULL);
     CHECK_EQ(brood->ended, 16);
-    CHECK_EQ(info_of(pool).strands, 0);
-    CHECK_EQ(info_of(pool).threads, 0);
+    CHECK_EQ(test_pool_info(pool).strands, 0);
+    CHECK_EQ(test_pool_info(pool).threads, 0);
     strand_scope_cancel(inner, NULL);
 }
 
 static void *spawn_onto_closed(void *arg)
 {
     STRAND_SCOPE(scope);
-    spawn_onto(scope, *(strand_pool *)arg, test_return, NULL);
+    test_spawn_onto(scope, *(strand_pool *)arg, test_return, NULL);
     return arg;
 }
 
@@ -345,7 +333,7 @@ TEST_INSIDE(several_strands_may_close_one_pool)
     STRAND_SCOPE(scope);
     pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     STRAND_SCOPE_WITH(inner, STRAND_COLLECT);
-    spawn_onto(inner, pool, have_children, brood);
+    test_spawn_onto(inner, pool, have_children, brood);
     await_started(brood, 4);
     STRAND_SCOPE(closers);
     for (int i = 0; i < 3; i++)
@@ -359,7 +347,7 @@ static void *spawn_while_it_lasts(void *arg)
 {
     STRAND_SCOPE(scope);
     for (;;)
-        strand_join(spawn_onto(scope, *(strand_pool *)arg, test_return, NULL));
+        strand_join(test_spawn_onto(scope, *(strand_pool *)arg, test_return, NULL));
     return arg;
 }
 
@@ -410,7 +398,7 @@ TEST_INSIDE(closing_a_pool_cancels_what_was_handed_off_or_spawned_elsewhere_too)
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     STRAND_SCOPE_WITH(away, STRAND_OPEN);
     exile = (struct exile){away, new_brood()};
-    strand_join(spawn_onto(scope, pool, send_away, &exile));
+    strand_join(test_spawn_onto(scope, pool, send_away, &exile));
     await_started(exile.brood, 2);
     strand_pool_close(pool, NULL);
     CHECK_EQ(exile.brood->ended, 2);
@@ -425,7 +413,7 @@ TEST_INSIDE(a_pool_ends_with_its_scope)
     for (int i = 0; i < test_scale(20) + 2; i++) {
         STRAND_SCOPE(scope);
         strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
-        strand_join(spawn_onto(scope, pool, test_return, NULL));
+        strand_join(test_spawn_onto(scope, pool, test_return, NULL));
     }
     strand_stats_get(&after);
     CHECK_EQ(after.threads, before.threads);
@@ -447,7 +435,7 @@ TEST_INSIDE(a_descriptor_that_a_closed_pool_has_watched_is_watched_on)
     CHECK_EQ(strand_pipe(fds), 0);
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
-    strand there = spawn_onto(scope, pool, read_one, &fds[0]);
+    strand there = test_spawn_onto(scope, pool, read_one, &fds[0]);
     strand_sleep(5 * STRAND_MS);
     CHECK_EQ(strand_write(fds[1], "x", 1), 1);
     strand_join(there);
@@ -462,12 +450,6 @@ TEST_INSIDE(a_descriptor_that_a_closed_pool_has_watched_is_watched_on)
 
 /* ---- resizing ------------------------------------------------------------------------------- */
 
-static void await_threads(strand_pool pool, int threads)
-{
-    while (info_of(pool).threads != threads)
-        strand_sleep(STRAND_MS);
-}
-
 /* S-29, V-10, V-20, contract 2.14 */
 TEST_INSIDE(a_pool_may_be_made_larger_and_smaller)
 {
@@ -475,11 +457,11 @@ TEST_INSIDE(a_pool_may_be_made_larger_and_smaller)
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     for (int threads = 4; threads; threads--) {
         CHECK_EQ(strand_pool_resize(pool, 5), 0);
-        CHECK_EQ(info_of(pool).wanted, 5);
+        CHECK_EQ(test_pool_info(pool).wanted, 5);
         CHECK_EQ(strand_pool_resize(pool, threads), 0);
-        CHECK_EQ(info_of(pool).wanted, threads);
-        await_threads(pool, threads);
-        strand_join(spawn_onto(scope, pool, test_return, NULL));
+        CHECK_EQ(test_pool_info(pool).wanted, threads);
+        test_await_threads(pool, threads);
+        strand_join(test_spawn_onto(scope, pool, test_return, NULL));
     }
 }
 
@@ -488,19 +470,13 @@ struct load {
     long done;
 };
 
-static void *one_more(void *arg)
-{
-    strand_yield();
-    return arg;
-}
-
 static void *work_on(void *arg)
 {
     struct load *load = arg;
     for (int round = 0; !__atomic_load_n(&load->stop, __ATOMIC_RELAXED); round++) {
         STRAND_SCOPE(scope);
         for (int i = 0; i < 8; i++)
-            strand_spawn(scope, one_more, arg);
+            strand_spawn(scope, test_yield, arg);
         strand_scope_join(scope);
         __atomic_fetch_add(&load->done, 8, __ATOMIC_RELAXED);
         strand_sleep(round % 3 ? 0 : 10 * STRAND_US);
@@ -516,7 +492,7 @@ TEST_INSIDE(nothing_is_lost_when_a_pool_is_resized_under_load)
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     for (int i = 0; i < 6; i++)
-        spawn_onto(scope, pool, work_on, &load);
+        test_spawn_onto(scope, pool, work_on, &load);
     /* On a busy machine the pool's threads may run for the first time only after the usual number of rounds. */
     for (int i = 0; i < test_scale(100) + 4 || !__atomic_load_n(&load.done, __ATOMIC_RELAXED); i++) {
         CHECK_EQ(strand_pool_resize(pool, i % 2 ? 1 : 8), 0);
@@ -525,7 +501,7 @@ TEST_INSIDE(nothing_is_lost_when_a_pool_is_resized_under_load)
     __atomic_store_n(&load.stop, true, __ATOMIC_RELAXED);
     strand_scope_join(scope);
     CHECK_EQ(strand_pool_resize(pool, 1), 0);
-    await_threads(pool, 1);
+    test_await_threads(pool, 1);
 }
 
 static void *resize_the_first(void *arg)
@@ -533,7 +509,7 @@ static void *resize_the_first(void *arg)
     static struct load load;
     load = (struct load){false, 0};
     strand_pool pool = strand_pool_self();
-    int before = info_of(pool).wanted;
+    int before = test_pool_info(pool).wanted;
     STRAND_SCOPE(scope);
     for (int i = 0; i < 6; i++)
         strand_spawn(scope, work_on, &load);
@@ -579,16 +555,17 @@ TEST_REAL_INSIDE(a_thread_goes_at_its_strands_next_switch_and_not_before)
     __atomic_store_n(&stop, false, __ATOMIC_RELAXED);
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
-    strand a = spawn_onto(scope, pool, spin_then_yield, &stop), b = spawn_onto(scope, pool, spin_then_yield, &stop);
+    strand a = test_spawn_onto(scope, pool, spin_then_yield, &stop),
+           b = test_spawn_onto(scope, pool, spin_then_yield, &stop);
     strand_sleep(20 * STRAND_MS);
     CHECK_EQ(strand_pool_resize(pool, 1), 0);
-    CHECK_EQ(info_of(pool).wanted, 1);
+    CHECK_EQ(test_pool_info(pool).wanted, 1);
     strand_sleep(20 * STRAND_MS);
-    CHECK_EQ(info_of(pool).threads, 2);
+    CHECK_EQ(test_pool_info(pool).threads, 2);
     __atomic_store_n(&stop, true, __ATOMIC_RELAXED);
     strand_join(a);
     strand_join(b);
-    await_threads(pool, 1);
+    test_await_threads(pool, 1);
 }
 
 /* ---- pinning -------------------------------------------------------------------------------- */
@@ -636,7 +613,7 @@ static void check_pinned(strand_pool pool, int threads)
     }
     STRAND_SCOPE(feeders);
     for (int i = 0; i < 6; i++)
-        spawn_onto(feeders, i % 2 ? pool : strand_pool_self(), feed, &chan);
+        test_spawn_onto(feeders, i % 2 ? pool : strand_pool_self(), feed, &chan);
     strand_scope_join(feeders);
     strand_chan_close(chan);
     strand_scope_join(scope);
@@ -649,7 +626,7 @@ TEST_INSIDE(a_pinned_strand_runs_on_its_thread_whoever_wakes_it)
     STRAND_SCOPE(scope);
     check_pinned(strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 3)), 3);
     check_pinned(strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2, .scheduler = "global")), 2);
-    check_pinned(strand_pool_self(), info_of(strand_pool_self()).wanted);
+    check_pinned(strand_pool_self(), test_pool_info(strand_pool_self()).wanted);
 }
 
 static void *note_index(void *arg)
@@ -699,12 +676,12 @@ TEST_INSIDE(closing_a_pool_cancels_the_strands_on_its_shared_fibres)
     STRAND_SCOPE_WITH(scope, STRAND_OPEN | STRAND_COLLECT);
     of_the_fibre = scope;
     pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
-    strand_join(spawn_onto(scope, pool, open_a_fibre, &fibre));
+    strand_join(test_spawn_onto(scope, pool, open_a_fibre, &fibre));
     strand guest = strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), test_sleep, NULL, 0);
     strand closer = strand_spawn(scope, close_the_pool, &pool);
     strand_wait(guest);
     strand_join(closer);
-    CHECK_EQ(info_of(pool).strands, 0);
+    CHECK_EQ(test_pool_info(pool).strands, 0);
     strand_scope_cancel(scope, NULL);
 }
 
@@ -717,9 +694,9 @@ TEST_INSIDE(a_thread_that_strands_are_pinned_to_stays)
     pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 4));
     strand child = strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .pin = STRAND_PIN(1)), test_sleep, NULL, 0);
     CHECK_EQ(strand_pool_resize(pool, 1), -EBUSY);
-    CHECK_EQ(info_of(pool).wanted, 4);
+    CHECK_EQ(test_pool_info(pool).wanted, 4);
     CHECK_EQ(strand_pool_resize(pool, 2), 0);
-    CHECK_EQ(info_of(pool).wanted, 2);
+    CHECK_EQ(test_pool_info(pool).wanted, 2);
     strand_exception *e = strand_try(pin_too_far, &pool, &result);
     CHECK_KIND(e, &STRAND_SYSTEM);
     CHECK_EQ(strand_exception_code(e), -ENXIO);
@@ -727,7 +704,7 @@ TEST_INSIDE(a_thread_that_strands_are_pinned_to_stays)
     strand_cancel(child, NULL);
     strand_wait(child);
     CHECK_EQ(strand_pool_resize(pool, 1), 0);
-    await_threads(pool, 1);
+    test_await_threads(pool, 1);
 }
 
 static void *take_turns(void *arg)
@@ -757,10 +734,10 @@ TEST_INSIDE(pinned_strands_and_others_of_a_thread_take_turns)
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
     for (int i = 0; i < 2; i++) {
-        spawn_onto(scope, pool, yield_until, &stop);
+        test_spawn_onto(scope, pool, yield_until, &stop);
         strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .pin = STRAND_PIN(0)), yield_until, &stop, 0);
     }
-    strand other = spawn_onto(scope, pool, take_turns, &turns[0]);
+    strand other = test_spawn_onto(scope, pool, take_turns, &turns[0]);
     strand pinned = strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .pin = STRAND_PIN(0)), take_turns, &turns[1], 0);
     strand_join(other);
     strand_join(pinned);
@@ -799,7 +776,7 @@ static void *open_from_a_bound_one(void *arg)
 {
     STRAND_SCOPE(scope);
     strand_pool free = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
-    strand_join(spawn_onto(scope, free, note_freedom, arg));
+    strand_join(test_spawn_onto(scope, free, note_freedom, arg));
     return arg;
 }
 
@@ -813,8 +790,8 @@ TEST_REAL_INSIDE(the_threads_of_a_pool_may_be_bound_to_cpus_and_those_of_others_
     cpu = first_cpu(&set);
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2, .cpus = &cpu, .cpus_count = 1));
-    strand_join(spawn_onto(scope, pool, note_cpu, &cpu));
-    strand_join(spawn_onto(scope, pool, open_from_a_bound_one, &count));
+    strand_join(test_spawn_onto(scope, pool, note_cpu, &cpu));
+    strand_join(test_spawn_onto(scope, pool, open_from_a_bound_one, &count));
 }
 
 static void *bind_to_nowhere(void *arg)

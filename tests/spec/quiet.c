@@ -19,11 +19,6 @@
 
 #define SOON (3 * STRAND_MS)
 
-static strand spawn_onto(strand_scope scope, strand_pool pool, strand_fn *fn, void *arg)
-{
-    return strand_spawn_with(scope, STRAND_ATTR(.pool = pool), fn, arg, 0);
-}
-
 static void quiet_here(void)
 {
     strand_wait_quiet((strand_pool){{0}}, 0);
@@ -378,7 +373,7 @@ TEST_RACE(of_another_pool_and_of_all)
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2, .name = "other"));
     strand_wait_quiet(pool, 0); /* nothing has ever run there */
     for (int i = 0; i < 10; i++)
-        spawn_onto(scope, pool, work_of_two, (void *)&done);
+        test_spawn_onto(scope, pool, work_of_two, (void *)&done);
     strand_wait_quiet(pool, 0);
     CHECK_EQ(done, 20);
     strand_spawn(scope, test_sleep, NULL);
@@ -408,7 +403,7 @@ TEST_RACE(of_a_pool_that_is_closed_meanwhile)
         {
             STRAND_SCOPE(scope);
             another = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1 + i % 2));
-            spawn_onto(scope, another, test_sleep, NULL);
+            test_spawn_onto(scope, another, test_sleep, NULL);
             waiter = strand_spawn(outer, wait_for_the_other, (void *)&done);
             for (int j = 0; j < i; j++)
                 strand_yield();
@@ -466,8 +461,8 @@ TEST_RACE(several_wait_at_once_and_none_for_another)
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
     for (int i = 0; i < 3; i++) {
         strand_spawn(scope, wait_here, (void *)&waited);
-        spawn_onto(scope, pool, wait_here, (void *)&waited);
-        spawn_onto(scope, pool, wait_for_quiet, &of_all);
+        test_spawn_onto(scope, pool, wait_here, (void *)&waited);
+        test_spawn_onto(scope, pool, wait_for_quiet, &of_all);
     }
     strand_spawn(scope, work_of_two, (void *)&done);
     quiet_everywhere();

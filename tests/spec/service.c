@@ -94,16 +94,10 @@ TEST_INSIDE(what_others_spawn_into_an_open_service_is_consumed_while_its_owner_j
     CHECK_EQ(strand_scope_count(service), 0);
 }
 
-static void *yield_and_return(void *arg)
-{
-    strand_yield();
-    return arg;
-}
-
 static void *spawn_twenty(void *scope)
 {
     for (int i = 0; i < 20; i++) {
-        strand_spawn(*(strand_scope *)scope, yield_and_return, NULL);
+        strand_spawn(*(strand_scope *)scope, test_yield, NULL);
         strand_yield();
     }
     return NULL;
@@ -182,7 +176,7 @@ TEST_INSIDE(several_strands_spawn_into_a_service_that_is_joined)
     STRAND_SCOPE_WITH(service, STRAND_SERVICE | STRAND_OPEN);
     scope = service;
     for (int i = 0; i < 40; i++)
-        strand_spawn(service, yield_and_return, NULL);
+        strand_spawn(service, test_yield, NULL);
     for (int i = 0; i < 3; i++)
         strand_spawn(outer, spawn_twenty, &scope);
     strand_scope_join(service);

@@ -5,12 +5,6 @@
 #define SUITE suppressed
 #include "test.h"
 
-static void *join_scope(void *scope)
-{
-    strand_scope_join(*(strand_scope *)scope);
-    return NULL;
-}
-
 /* contract 4.30 */
 TEST_INSIDE(joining_the_scope_throws_the_first_failure_with_the_others_suppressed)
 {
@@ -18,7 +12,7 @@ TEST_INSIDE(joining_the_scope_throws_the_first_failure_with_the_others_suppresse
     STRAND_SCOPE(s);
     strand_spawn(s, test_return, NULL);
     test_spawn_failed(s, children, 3);
-    strand_exception *e = strand_try(join_scope, &s, NULL);
+    strand_exception *e = strand_try(test_join_scope, &s, NULL);
     CHECK_KIND(e, &TEST_ERROR);
     CHECK_STR(strand_exception_text(e), "0");
     CHECK_STR(strand_exception_text(strand_exception_suppressed(e, 0)), "1");
@@ -249,7 +243,7 @@ TEST_INSIDE(an_interruption_that_is_suppressed_in_the_failure_it_came_from_does_
 static void join_then_fail_again(strand_scope *scope)
 {
     strand child;
-    strand_suppress(strand_try(join_scope, scope, NULL));
+    strand_suppress(strand_try(test_join_scope, scope, NULL));
     test_spawn_failed(*scope, &child, 1);
 }
 

@@ -100,13 +100,6 @@ TEST_INSIDE(waiting_is_interruptible_and_leaves_the_other_alone)
     CHECK_LOG("");
 }
 
-static void *yield_some(void *times)
-{
-    for (intptr_t i = 0; i < (intptr_t)times; i++)
-        strand_yield();
-    return times;
-}
-
 static struct two {
     strand first, second;
 } two;
@@ -163,7 +156,7 @@ TEST_RACE(waiting_races_with_the_end_and_with_cancels)
 {
     for (long i = 0; i < test_scale(1000); i++) {
         STRAND_SCOPE(s);
-        strand other = strand_spawn(s, yield_some, TEST_PTR(i % 4));
+        strand other = strand_spawn(s, test_yield_times, TEST_PTR(i % 4));
         strand waiters[6];
         for (int n = 0; n < 6; n++)
             waiters[n] = strand_spawn(s, test_wait, &other);
