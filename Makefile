@@ -412,7 +412,7 @@ lib-sanitize = $(if $(filter $(unsanitized),$@),,$(sanitize) $(own-frames))
 framed := $(addprefix $(OUT)/obj/src/,strand/serve.o sched/switch.o sched/shared_open.o)
 with-frames = $(if $(filter $(framed),$@),-fno-omit-frame-pointer)
 
-# All objects are made anew when this file or the command line's flags have changed.
+# All objects are made again when this file or the command line's flags have changed.
 flags-asked = $(strip flags: $(CC) $(CXX) $(lib-flags) $(sanitize) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) Makefile:)
 made-by = $(flags-asked) $(shell cksum <Makefile)
 $(OUT)/flags: FORCE
@@ -480,7 +480,7 @@ do-uninstall:
 
 # ---- programs: tests, helper programs, examples, benchmarks -----------------------------------------------------------
 
-# A program that ends by a signal takes its counters with it unless it is told how to write them.
+# A program that a signal ends loses its counters unless it has a function that writes them.
 write-counters := $(if $(counters),$(OUT)/obj/$(RUNNER)/tests/harness/coverage.o)
 library := $(or $(HARDENED),$(OUT))/libstrand.a $(write-counters)
 run-macro := $(if $(filter plain,$(RUNNER)),-DTEST_PLAIN,-DTEST_CRITERION)

@@ -209,7 +209,7 @@ ALWAYS void values_send(struct mailbox *box, uint64_t n)
     write_message(&value->message, value->body, n);
 }
 
-/* A copy: who handles it may send to this mailbox, which then grows. */
+/* A copy: the handler may send to this mailbox, which then grows. */
 ALWAYS void values_handle_all(struct mailbox *box, uint64_t *state)
 {
     while (box->ring.count) {

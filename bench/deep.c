@@ -1,7 +1,7 @@
 /*
- * deep: of a million strands on eight shared fibres, all shallow, one goes 64 KiB deep, waits there until others of its
- * fibre have run, and returns. What the process then has resident, trimmed, in per cent of what it had before.
- * deep_taken: the bytes that were resident more while the strand was deep; deep_kept: after the trim.
+ * deep: a million shallow strands run on eight shared fibres. One recurses 64 KiB deep, waits there until others of its
+ * fibre have run, and returns. The row is the resident memory after a trim, in per cent of that before. deep_taken:
+ * additional resident bytes while the strand was deep; deep_kept: after the trim.
  */
 #include "bench.h"
 

@@ -16,7 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* Of a message; what a server offers to a read is more, so one that is served too slowly gets several at once. */
+/* The size of a message, and of a server's buffer, which is larger: a read returns several messages if the server is
+ * slow. */
 enum { ECHO_MESSAGE = 64, ECHO_BUFFER = 4096 };
 
 /* Descriptors of a process beside its connections. */

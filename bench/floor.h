@@ -7,7 +7,7 @@
 #include <stddef.h>
 
 struct floor_transfer {
-    void *from; /* who jumped here */
+    void *from; /* the context that jumped here */
     void *data;
 };
 struct floor_transfer jump_fcontext(void *to, void *data);

@@ -18,7 +18,7 @@ struct member {
 
 static long total;
 
-/* Whoever is jumped to gets the member that it was left by, and notes where that one is suspended. */
+/* The context that is jumped to gets the member that jumped, and records where that one is suspended. */
 static void entry(struct floor_transfer t)
 {
     struct member *left = t.data;

@@ -87,7 +87,7 @@ static int threads_of(strand_pool pool)
     return info.threads;
 }
 
-/* Those that are to go do so at their next switches. */
+/* Threads that must leave do so at their next switches. */
 static void resize(strand_pool pool, int threads)
 {
     int error = strand_pool_resize(pool, threads);

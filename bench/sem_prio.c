@@ -1,8 +1,8 @@
 /*
- * sem_prio, sem_prio_1k: 100 000 strands, or 1000, wait at a priority semaphore, behind a few that hand its one permit
- * to each other: per acquire and release, the switch to the next one included. So it is what the semaphore takes with
- * so long a queue. sem_prio_turns, sem_prio_turns_1k: all of them take turns; whoever gets the permit gives it back,
- * and waits again behind a random part of the others. That is the same and the cache misses of so many stacks and keys.
+ * sem_prio, sem_prio_1k: 100 000 strands, or 1000, wait at a priority semaphore, behind a few that pass its one permit
+ * to each other: time per acquire and release, including the switch. So this is the cost of the semaphore with such a
+ * queue. sem_prio_turns, sem_prio_turns_1k: all of them take turns; each holder releases the permit, and waits again
+ * behind a random part of the others. That adds the cache misses of so many stacks and keys.
  */
 #include "bench.h"
 
@@ -29,7 +29,7 @@ static int by_time(const void *a, const void *b, void *arg)
     return (x > y) - (x < y);
 }
 
-/* On one thread, and each in turn: whoever runs has the permit. */
+/* On one thread, in turn: the strand that runs has the permit. */
 static void *come_again(void *arg)
 {
     uint64_t *key = arg;
@@ -48,7 +48,7 @@ static void *come_again(void *arg)
     }
 }
 
-/* Its turn comes now and then, when of those in front none is there yet; it gives way to them again. */
+/* Its turn comes sometimes, when none in front of it is queued yet; it lets them pass again. */
 static void *wait_behind(void *key)
 {
     while (!crowd.over) {

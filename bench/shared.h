@@ -27,7 +27,7 @@ BENCH_API void *bench_block(void *arg)
     return NULL;
 }
 
-/* Does not give way: so it is the other thread that takes the strand. */
+/* Does not yield, so the other thread takes the strand. */
 BENCH_API void bench_block_other(struct bench_blocker *blocker, strand_scope scope)
 {
     bench_check(pipe(blocker->fds) == 0, "no pipe");

@@ -1,6 +1,6 @@
 /*
- * The row start: start this program anew, wait for its end, many times. The parent shares its memory with the child
- * until that has become the new program, so its own size does not count.
+ * The row start: starts this program and waits for its end, many times. The parent shares its memory with the child
+ * until exec, so the parent's size does not matter.
  */
 #ifndef BENCH_START_H
 #define BENCH_START_H

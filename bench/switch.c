@@ -11,7 +11,7 @@ struct ring {
     long strands, turns;
     long total;    /* turns taken by all */
     long repeats;  /* turns that followed a turn of the same strand */
-    uint64_t last; /* who took the last one */
+    uint64_t last; /* the strand that took the last one */
 };
 
 static void *take_turns(void *arg)

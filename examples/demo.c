@@ -1,11 +1,11 @@
 /*
- * demo: drives a real server by real requests, cuts some of them in the middle, and accounts for every one.
+ * demo: drives a real server by real requests, aborts some of them in the middle, and accounts for every one.
  *
  * It starts examples/httpd over a directory on a free port of the loopback. Clients, each a strand, get all files of
  * the directory and compare them; some go away while their request is being worked on, some are cancelled, some ask for
- * what takes longer than the server allows. The live tree of the server is read once, in the middle of it. Then the
- * server is told to drain while requests are under way. At the end what the clients have counted is what the server
- * has counted, nothing is lost, and no strand is left alive, here or there.
+ * something that takes longer than the server allows. The live tree of the server is read once meanwhile. Then the
+ * server gets the signal to drain while requests are under way. At the end the counts of the clients and of the server
+ * agree, nothing is lost, and no strand is left alive in either process.
  */
 #define _GNU_SOURCE
 #include <dirent.h>
@@ -432,7 +432,7 @@ static bool sums_agree(const struct demo *demo)
     long long difference = (long long)(served + cut) - demo->requests;
     printf("demo: the clients have sent %ld requests; the server has answered %llu of them and cut %llu short\n",
            demo->requests, served, cut);
-    printf("demo: of the %lld strands that the clients and the server have spawned, %llu are left\n",
+    printf("demo: the clients and the server have spawned %lld strands, and %llu are left\n",
            demo->strands + (long long)strands, live);
     printf("server: %s\n", demo->last);
     printf("demo: requests=%ld cut=%ld lost=%lld strands=%lld live=%llu\n", demo->requests, demo->cut,

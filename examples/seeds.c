@@ -1,9 +1,9 @@
 /*
  * usage: seeds [BUG]
  *
- * Three small programs with the three bugs that everybody writes once, each found by trying seeds, and mended. Each, or
- * the one that is named, is looked for among 1000 seeds, and its mended form is held against the same ones. With
- * STRAND_SEED=n in the environment that very run is had again, in a debugger if one likes:
+ * Three small programs with three common bugs, each found by trying seeds, and their fixed forms. The program searches
+ * 1000 seeds for each bug, or for the one that is named, and runs the fixed form under the same seeds. STRAND_SEED=n in
+ * the environment repeats exactly that run, for example in a debugger:
  *
  *     STRAND_SEED=12 build/examples/seeds lost-update
  */
@@ -107,7 +107,7 @@ static void *keep_letters(void *arg)
     int letter;
     while (STRAND_RECEIVE(office->letters, &letter) == 0) {
         if (office->mended) {
-            STRAND_SHIELD; /* once it is ours it is kept, whoever wants to go home */
+            STRAND_SHIELD; /* once it is taken, it is kept despite a cancel */
             strand_sleep(STRAND_US);
             office->kept++;
         } else {

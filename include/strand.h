@@ -114,8 +114,8 @@ typedef struct strand_exception strand_exception; /* strand/exception.h */
  *       STRAND_SERVICE     the library consumes a child that ends without a failure, and the owner does not join it;
  *                          may be combined with each of these flags but STRAND_FIRST_WINS
  *
- * STRAND_TOGETHER, STRAND_COLLECT and STRAND_FIRST_WINS are policies. A scope has one policy at most. To consume an
- * ended child is to take what it left, its result or its failure, and to free its control block.
+ * STRAND_TOGETHER, STRAND_COLLECT and STRAND_FIRST_WINS are policies. A scope has one policy at most. Consuming an
+ * ended child means taking its result or its failure, and freeing its control block.
  *
  * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If children
  * were left that the owner had neither joined nor cancelled, STRAND_LIVE_STRANDS is thrown, unless another

@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: tools/check-chat.sh FOLDER
 #
-# FOLDER's examples/chat with nc, or what is like it, as its clients: what is said in a room is heard there, and nowhere
-# else, also after the room has crashed; who goes without a word is gone; SIGTERM ends it, and its exit status is 0.
+# Checks FOLDER's examples/chat with clients like nc: a line in a room reaches its members and no other client, also
+# after the room has crashed; a client that disconnects leaves its room; SIGTERM ends it, and its exit status is 0.
 set -u
 
 folder=$1

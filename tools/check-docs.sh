@@ -1,16 +1,16 @@
 #!/bin/sh
 # usage: tools/check-docs.sh
 #
-# The relative links of the documents lead to files that exist, and those with an anchor into a Markdown file to a
-# heading of it. What docs/coverage.md lists is there. Each picture of docs/pictures was drawn since its source was given
-# the labels that it has. Lines that compile a program name the flags which the installed library asks for.
-# The table of what operations throw has every function that may wait.
+# Relative links of the documents lead to existing files, and those with an anchor into a Markdown file to an existing
+# heading. The files that docs/coverage.md lists exist. Each picture of docs/pictures has the labels of its source.
+# Lines that compile a program have the flags that the installed library requires. The table of the exceptions of
+# operations has every function that may wait.
 set -u
 export LC_ALL=C.UTF-8
 
 status=0
 
-# anchors FILE: of its headings, as the usual renderers make them
+# anchors FILE: prints the anchors of its headings, as the usual renderers make them
 anchors()
 {
     sed -n 's/^#\{1,6\} *//p' "$1" | tr '[:upper:]' '[:lower:]' | sed 's/[^[:alnum:]_ -]//g; s/ /-/g'
@@ -53,7 +53,7 @@ while read -r file; do
 $(links "$file")
 END
 done <"$documents"
-# labels: of the standard input, a .dot file, a line each
+# labels: prints the labels of a .dot file on standard input, a line each
 labels()
 {
     grep -o 'label="[^"]*"' | sed 's/^label="//; s/"$//; s/\\n/\n/g'

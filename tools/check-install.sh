@@ -1,11 +1,11 @@
 #!/bin/sh
 # usage: tools/check-install.sh FOLDER
 #
-# Installs what was built in FOLDER into empty roots, by make install and DESTDIR, and is a user of that: the programs
-# of tests/outside are built by pkg-config and by CMake (where there is one), shared, static and wholly static, and run,
-# one of them with strand/check.h put before it; the example of strand(7) is built as that page says; every header
-# compiles; everything exported has a page, and groff and mandoc (where they are) find no fault with the pages. Removing
-# leaves a root as it was before. MODE, CC and CXX say how FOLDER was built.
+# Installs the build of FOLDER into empty roots, by make install and DESTDIR, and uses it: it builds the programs of
+# tests/outside by pkg-config and by CMake (if installed), shared, static and wholly static, and runs them, one of them
+# with strand/check.h included first; it builds the example of strand(7) as that page says; every header compiles; every
+# export has a page, and groff and mandoc (if installed) accept the pages. Uninstalling leaves a root as it was before.
+# MODE, CC and CXX say how FOLDER was built.
 set -u
 export LC_ALL=C
 unset MAKEFLAGS MFLAGS MAKELEVEL GNUMAKEFLAGS PREFIX LIBDIR INCLUDEDIR MANDIR DOCDIR GDBDIR DESTDIR MAN
@@ -62,7 +62,7 @@ snapshot "$root" | cmp -s - "$work/first" || complain "installing twice is not t
 try "make install PREFIX=/usr" made install "DESTDIR=$packaged" PREFIX=/usr LIBDIR=/usr/lib/multi \
     INCLUDEDIR=/usr/include/multi || exit 1
 [ "$built" = "$(cksum "$folder/libstrand.a" "$folder/libstrand.so" "$folder/flags")" ] ||
-    complain "make install has built the library anew"
+    complain "make install has built the library again"
 written=$(find . "$folder" -path ./.git -prune -o -path ./build -prune -o -newer "$work/start" -print)
 [ -z "$written" ] || complain "make install has written to" $written
 # install is not another way to build
@@ -82,8 +82,8 @@ fi
 
 # ---- headers ---------------------------------------------------------------------------------------------------------
 
-# flags_of ROOT LIBDIR OPTION...: of the package, as words for eval. A root with a space in its name is taken for a
-# place that the package was moved to, because pkgconf puts such a sysroot twice in front.
+# flags_of ROOT LIBDIR OPTION...: prints the package's flags, as words for eval. A root with a space in its name is
+# taken for a place that the package was moved to, because pkgconf puts such a sysroot twice in front.
 flags_of()
 {
     installed=$1 libdir=$2

@@ -1,9 +1,9 @@
 #!/bin/sh
 # usage: tools/check-ledger.sh FOLDER
 #
-# FOLDER's examples/ledger: all money that there was is there, whoever moves it and however it ends, and its own entries
-# account for every balance, as sqlite3 computes it; transactions that are left in the middle are rolled back; what the
-# database refuses is told by exit status and in words.
+# Checks FOLDER's examples/ledger: the total of all money stays the same, however the program ends, and its own entries
+# account for every balance, as sqlite3 computes it; transactions that are left in the middle are rolled back; an error
+# of the database has an exit status and a message.
 #
 # S-38, S-39
 set -u
@@ -70,7 +70,7 @@ says out "^[0-9]* audits, each of which found 10000000 in 10000 accounts$"
 says out " steps by 1 writer and 3 readers, each on the thread that had opened its connection$"
 [ "$(ls temporary)" = '' ] || complain "it has left behind $(ls temporary/*)"
 
-# Each transfer that a client was told of is in the file, once, and no other is.
+# Each transfer that was confirmed to a client is in the file, once, and no other is.
 for threads in 1 4; do
     for readers in 1 8; do
         rm -f file.db
@@ -148,7 +148,7 @@ got=$?
 says err "^ledger: small.db: disk I/O error.* rolled back$"
 balanced small.db
 
-# Somebody else writes. While he does, the bank waits; then it goes on, or gives up.
+# Another process writes. Meanwhile the bank waits; then it continues, or gives up.
 rm -f file.db
 run 0 --clients=1 --transfers=1 --levies=0 file.db
 mkfifo other

@@ -1,11 +1,10 @@
 #!/bin/sh
 # usage: tools/check-link.sh FOLDER
 #
-# Links a C and a C++ program with FOLDER's libstrand.a and with its libstrand.so, by -lstrand alone, and runs them. All
-# that is called _Unwind_* has to be served by libgcc_s, whoever asks for it: the library, the program or the C++ library.
-# Traces are looked at too, by every linker that there is, and try blocks whose frames -fcf-protection lays out otherwise,
-# exceptions of C++ in programs and plug-ins with a C++ runtime of their own, and noexcept functions under options of
-# compilers.
+# Links a C and a C++ program with FOLDER's libstrand.a and with its libstrand.so, by -lstrand alone, and runs them.
+# libgcc_s must provide all _Unwind_* functions, for the library, the program and the C++ library. Traces are looked at
+# too, by every linker that there is, and try blocks whose frames -fcf-protection lays out otherwise, exceptions of C++
+# in programs and plug-ins with a C++ runtime of their own, and noexcept functions under options of compilers.
 # CC and CXX name the compilers.
 #
 # contract 9.8
@@ -87,7 +86,7 @@ for file in "$work/static/protected" "$work/shared/libstrand.so"; do
     ! readelf -n "$file" | grep -q SHSTK || complain "$file asks for a shadow stack"
 done
 
-# A trace begins with the program's function, also if the library's code lies elsewhere, whoever links it.
+# A trace begins with the program's function under each linker, also if the library's code lies elsewhere.
 # traced HOW LINKER
 traced()
 {

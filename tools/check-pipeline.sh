@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: tools/check-pipeline.sh FOLDER
 #
-# FOLDER's examples/pipeline over logs that FOLDER's examples/httpd has written, and worse ones: what it computes is what
-# awk computes, and each of its ends is told by its exit status and in words.
+# Runs FOLDER's examples/pipeline over logs that FOLDER's examples/httpd has written, and over bad ones: its results are
+# those of awk, and each way to end has its exit status and message.
 set -u
 export LC_ALL=C
 

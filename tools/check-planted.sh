@@ -14,7 +14,7 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 status=0
 
-# wrong TEXT: of the program that runs
+# wrong TEXT: complains about the program that runs
 wrong()
 {
     echo "planted: $name $1:"
@@ -22,7 +22,7 @@ wrong()
     status=1
 }
 
-# patterns WORD: of the lines of the source that begin with it
+# patterns WORD: prints the patterns of the source's lines that begin with it
 patterns()
 {
     sed -n "s|^/\* $1: \(.*\) \*/$|\1|p" "tests/planted/$name.c" >"$work/patterns"

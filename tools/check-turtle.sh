@@ -1,9 +1,9 @@
 #!/bin/sh
 # usage: tools/check-turtle.sh FOLDER
 #
-# FOLDER's examples/turtle in windows of a virtual X server, whose memory is looked into: each curve is drawn as
-# tests/turtle/picture.awk computes it, whoever walks it; all calls of SDL come from the main thread; events are handled
-# while it draws; each of its ends is told by its exit status and in words.
+# Runs FOLDER's examples/turtle in windows of a virtual X server, and reads the server's memory: each curve is drawn as
+# tests/turtle/picture.awk computes it, by any number of turtles; all calls of SDL come from the main thread; events are
+# handled while it draws; each way to end has its exit status and message.
 #
 # S-43, S-45
 set -u
@@ -157,7 +157,8 @@ says err "^watch: [0-9]\\{4,\\} calls, all on the main thread"
 
 # ---- the window while it draws, and afterwards ----
 
-# What is moved across it is told to it while it draws. On a busy machine the picture may be there before they come: then it takes longer.
+# Moves of the pointer reach the window while it draws. On a busy machine the picture may be finished before; then a
+# longer one is drawn.
 for seconds in 2 8 32 128; do
     start --curve=koch --depth=4 --seconds=$seconds
     do_it move
@@ -254,11 +255,11 @@ ends 1 "a server that goes away"
 [ -s "$work/err" ] || complain "it does not say that the server has gone"
 start --once
 ends 1 "no display"
-says err "^turtle: no window can be had: .*DISPLAY is $DISPLAY)$"
+says err "^turtle: no window is available: .*DISPLAY is $DISPLAY)$"
 unset DISPLAY
 start --once
 ends 1 "no display, nor a name of one"
-says err "^turtle: no window can be had: .*DISPLAY is not set)$"
+says err "^turtle: no window is available: .*DISPLAY is not set)$"
 
 [ $status -ne 0 ] || echo "turtle: ok ($count runs)"
 exit $status

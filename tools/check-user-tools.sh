@@ -48,7 +48,7 @@ trap 'exit 130' INT TERM
 jobs=${JOBS:-2} status=0 ways=$# number=0 turn=0 step=1
 [ -z "${SHORT-}" ] || turn=$(git rev-list --count HEAD 2>/dev/null || echo 0) step=3
 
-# every COUNT WHICH: of the lines that come in
+# every COUNT WHICH: prints that part of the input's lines
 every()
 {
     awk -v count="$1" -v which="$2" 'NR % count == which % count'

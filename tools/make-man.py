@@ -220,7 +220,7 @@ def lines_of(path):
 
 
 def part_of(lines, at, before=3, after=4):
-    """A few lines around one: of its own function, or the whole declaration."""
+    """A few lines around one, within its function, or the whole declaration."""
     first, last = at, at
     if not lines[at].startswith(" "):
         while last + 1 < len(lines) and lines[last + 1].strip() and last - at < 2 * after:

@@ -1,9 +1,9 @@
 #!/bin/sh
 # usage: tools/man.sh FOLDER VERSION
 #
-# Makes the manual in FOLDER: man3, a page for everything public, from the headers' comments as doxygen reads them; and
-# man7/strand.7 from docs/man. What is public and has no comment is told. With STRICT set that is a failure, and so is
-# whatever doxygen warns of. The pages bear the date of today or of SOURCE_DATE_EPOCH.
+# Makes the manual in FOLDER: man3, a page for each public name, from the headers' comments as doxygen reads them; and
+# man7/strand.7 from docs/man. Reports public names without a comment. With STRICT set such a name is a failure, and so
+# is a warning of doxygen. The pages have the date of today or of SOURCE_DATE_EPOCH.
 set -eu
 
 fail()

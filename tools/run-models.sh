@@ -69,7 +69,7 @@ verify()
         echo BROKEN
         return
     fi
-    # What is to be found is found soon.
+    # A search for an error ends soon.
     optimised=-O0 first=''
     case $2 in
     hold*) grep -q '^/\* large \*/$' "$1" && optimised=-O2 ;;

@@ -1,19 +1,19 @@
 #!/bin/sh
 # usage: tools/run-mutants.sh OUT PATCH...
 #
-# Breaks the library on purpose, one patch at a time, and looks who finds it. Each patch gets a copy of the tree, with
-# the objects of OUT (and of OUT/steps) and all times, so that only what it touches is compiled again. Its head says what
-# it breaks, and where it is looked for first:
+# Breaks the library on purpose, one patch at a time, and checks which test finds it. Each patch gets a copy of the
+# tree, with the objects of OUT (and of OUT/steps) and all times, so that only what it touches is compiled again. Its
+# head says what it breaks, and which test is tried first:
 #
 #   # A sentence.
 #   # breaks: LABEL | RULE | contract STATEMENT
 #   # found by: sim WORKLOAD | sim-steps WORKLOAD | test NAME | test-steps NAME | fault WORKLOAD
 #
-# A workload of make fault is played in full up to the first call whose failure finds something, under a seed and on
-# one thread before two. If it is not found there, all other workloads are run, then all of them at atomic steps, each
-# under a tenth of the seeds. Prints a line for each patch: who found it, after how many seeds or failed calls. What
-# found one is then run as long on the tree as it is, where it has to find nothing. Exit status 0 if all were found,
-# and nothing else.
+# A workload of make fault is played in full up to the first call whose failure finds something, under a seed and on one
+# thread before two. If it is not found there, all other workloads are run, then all of them at atomic steps, each under
+# a tenth of the seeds. Prints a line for each patch: the test that found it, after how many seeds or failed calls. What
+# found one is then run as long on the tree as it is, where it has to find nothing. Exit status 0 if all were found, and
+# nothing else.
 #
 # The environment: SEEDS, the most for a workload (20000); JOBS; LIMIT, the most seconds for one run (120); SHORT=1, a
 # dozen of the patches only, others after each commit; the others have to apply.

@@ -1,10 +1,10 @@
 #!/bin/sh
 # usage: tools/run-sim.sh [--marked] PROGRAM...
 #
-# Runs workloads under seeds, JOBS at a time: first those that tests/sim/cases has for it, then 1 to SEEDS. Prints a line
-# for each workload; of those that fail, what they wrote. The environment: MODE decides how many seeds are usual; SEEDS
-# overrides it; with STACKS=shared all strands live on shared stacks. --marked: programs of a build with STEPS=1, and
-# only the seeds that have failed in such a one.
+# Runs workloads under seeds, JOBS at a time: first those that tests/sim/cases has for it, then 1 to SEEDS. Prints a
+# line for each workload, and the output of those that fail. The environment: MODE decides how many seeds are usual;
+# SEEDS overrides it; with STACKS=shared all strands live on shared stacks. --marked: programs of a build with STEPS=1,
+# and only the seeds that have failed in such a one.
 set -u
 export LC_ALL=C
 

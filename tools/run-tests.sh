@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: tools/run-tests.sh PROGRAM...
 #
-# Runs test programs, JOBS at a time, and prints a line for each run; of those that fail, what they wrote. What a
-# program is for is said by the name of its folder:
+# Runs test programs, JOBS at a time, and prints a line for each run, and the output of those that fail. The name of a
+# program's folder says how it is run:
 #
 #   unit     runs once
 #   stress   on schedulers and numbers of threads
@@ -10,9 +10,9 @@
 #            which know nothing of schedulers, are run beside the first one alone
 #   httpd    against a server on one thread and on two
 #
-# The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it. HALF=1: of
-# the schedulers and numbers of threads each program takes a half, the first or the second as the commit has it.
-# STACKS=shared: spec alone, with all strands but roots on shared stacks, each copied out where it suspends.
+# The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it. With
+# HALF=1 each program takes half of the schedulers and numbers of threads, the first or the second depending on the
+# commit. STACKS=shared: spec alone, with all strands but roots on shared stacks, each copied out where it suspends.
 #
 # S-68, contract 2.17, 2.19
 set -u

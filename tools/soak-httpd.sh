@@ -21,7 +21,7 @@ complain()
     status=1
 }
 
-# resident: of the server, in KiB
+# resident: prints the server's resident memory in KiB
 resident()
 {
     sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$server/status"

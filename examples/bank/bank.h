@@ -5,12 +5,11 @@
  *
  *   /user/branch-N     supervises some of the accounts
  *     an account       has a balance; may crash at any moment, and is restarted with what it has written down
- *   /user/office       supervises the transfers; tells the owner when all are done
- *     a transfer       takes from one account, gives to another, and asks again for what it has not heard of
+ *   /user/office supervises the transfers; notifies the owner when all are done
+ *     a transfer withdraws from one account, deposits into another, and repeats unanswered orders
  *
- * An account answers for each order once: what it has carried out, or refused, it writes down with the balance, before
- * it says so, and when it is asked again it says so again. So an order may be asked for as often as one likes, whoever
- * has crashed.
+ * An account carries out each order at most once: it writes the result down with the balance before it answers, and
+ * answers a repeated order with the same result. So orders may be repeated after any crash.
  */
 #ifndef BANK_H
 #define BANK_H
@@ -31,7 +30,7 @@ struct page {
 struct order {
     struct order *next;
     uint64_t number;
-    bool refused; /* whoever asks again is told the same, whatever has come in since */
+    bool refused; /* a repeated order gets the same answer, whatever has come in since */
 };
 
 struct bank {
@@ -56,7 +55,7 @@ STRAND_MESSAGE_DECLARE(booked, {
 /* The order has come to its end: it will not be asked for again. */
 STRAND_MESSAGE_DECLARE(forget, { uint64_t number; });
 
-/* Who is told this supervises accounts. */
+/* To a branch, which supervises accounts. */
 STRAND_MESSAGE_DECLARE(open_accounts, {
     struct bank *bank;
     uint32_t first, count;

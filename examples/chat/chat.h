@@ -1,25 +1,24 @@
 /*
- * chat: rooms in which people talk, by lines over TCP; nc is the client.
+ * chat: rooms for talking, by lines over TCP; nc is the client.
  *
- *   /nick NAME     be called that, from now on
- *   /join ROOM     go into a room, which is made if there is none of that name
- *   /leave         go out of it
+ *   /nick NAME set the name
+ *   /join ROOM enter a room, which is made if it does not exist
+ *   /leave leave the room
  *   /who           who is in it
  *   /rooms         which rooms there are
- *   /crash         crash it: the room fails, and is restarted; who was in it is in it again
+ *   /crash crash the room: it fails and is restarted, and its members are in it again
  *   /quit          go
  *   anything else  is said in the room
  *
- * A client is a strand, which reads, and an actor, its outlet, which writes: what is said to a client that reads too
- * slowly is lost to it, the oldest first, and nobody waits for it. The tree of actors:
+ * A client is a strand, which reads, and an actor, its outlet, which writes: a client that reads too slowly loses
+ * lines, the oldest first, and no other client waits for it. The tree of actors:
  *
- *   /user/lobby       knows who is in which room, and supervises the rooms
- *     a room          knows its members; passes on what they say
+ *   /user/lobby knows the room of each client, and supervises the rooms
+ *     a room knows its members; forwards their lines
  *   /user/outlets     supervises the outlets
  *     an outlet       has a socket to write to
  *
- * A room that has crashed begins with nobody in it, and says so to the lobby, which sends those in again that it knows
- * to be there.
+ * A crashed room starts empty and notifies the lobby, which lets the members that it knows enter again.
  */
 #ifndef CHAT_H
 #define CHAT_H
@@ -38,11 +37,11 @@ struct text {
 /* To an outlet: write this line. Its own end of the conversation is over when it is stopped. */
 STRAND_MESSAGE_DECLARE(line, { struct text text; });
 
-/* To a room: of a member. */
+/* To a room: a member enters. */
 STRAND_MESSAGE_DECLARE(enter, {
     strand_actor outlet;
     char name[NAME_MOST];
-    bool again; /* after a crash: nobody is told */
+    bool again; /* after a crash: the members get no line about it */
 });
 STRAND_MESSAGE_DECLARE(leave, { strand_actor outlet; });
 STRAND_MESSAGE_DECLARE(rename_to, {
@@ -65,7 +64,7 @@ STRAND_MESSAGE_DECLARE(went, {
     strand_actor room; /* {0}: none */
 });
 STRAND_MESSAGE_DECLARE(list_rooms, { strand_actor outlet; });
-/* From a room that has begun anew. */
+/* From a room that has restarted. */
 STRAND_MESSAGE_DECLARE(begun, { strand_actor room; });
 
 extern const strand_actor_class lobby_class, room_class, outlet_class;

@@ -23,7 +23,8 @@ void tell_line(strand_actor outlet, const char *format, ...)
         return;
     size_t end = (size_t)length < sizeof l.text.bytes - 1 ? (size_t)length : sizeof l.text.bytes - 2;
     memcpy(l.text.bytes + end, "\n", 2);
-    (void)strand_tell(outlet, &line_message, &l, offsetof(line, text.bytes) + end + 2); /* who is gone hears nothing */
+    (void)strand_tell(outlet, &line_message, &l,
+                      offsetof(line, text.bytes) + end + 2); /* a client that has left gets nothing */
 }
 
 static void write_line(void *state, strand_message *message)

@@ -28,8 +28,8 @@ static double exponential(struct agent *self, double mean)
 
 /* ---- the mechanics --------------------------------------------------------------------------- */
 
-/* First come, first served, by the crowd's own list: who is how far must be the same in every run, and how strands that
- * are ready take turns is the scheduler's. Who is sent on is awake at once, so that the clock is not turned before. */
+/* FIFO, by the crowd's own list: the order must be the same in every run, and the order of ready strands is up to the
+ * scheduler. An agent that is released counts as awake at once, so the clock is not turned before it runs. */
 static void call_mechanic(struct agent *self)
 {
     struct crowd *crowd = self->crowd;

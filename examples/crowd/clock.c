@@ -1,13 +1,13 @@
 /*
- * Simulated time. Of all agents some wait for an instant (they are in the heap), some for a mechanic, and the others
- * are awake; when none is, it is the turn of the one whose instant is next. All run on one thread, and between two
- * waits nobody is disturbed, so nothing here needs a lock.
+ * Simulated time. Some agents wait for an instant (they are in the heap), some for a mechanic, and the others are
+ * awake. When none is awake, the agent with the earliest instant continues. All run on one thread, and only one runs
+ * between two waits, so nothing here needs a lock.
  */
 #include "crowd.h"
 
 #include <string.h>
 
-/* Who is first. At the start all wait for the same instant: then it goes by their order in the crew. */
+/* Whether a comes first. At the start all wait for the same instant; then their order in the crew decides. */
 static bool before(const struct instant *a, const struct instant *b)
 {
     return a->at != b->at ? a->at < b->at : a->agent < b->agent;

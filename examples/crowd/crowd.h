@@ -1,23 +1,23 @@
 /*
- * crowd: a million machines that break down, and the mechanics who mend them; a strand for each machine.
+ * crowd: a million machines that break down, and mechanics that mend them; a strand for each machine.
  *
  *     at work --breaks down--> in the queue --a mechanic comes--> in repair, part by part, deeper and deeper --> at
  * work
  *
- * What it shows: very many strands that wait with shallow stacks, any of which goes deep now and then. A repair is a
- * recursion: behind one part in eight there is another one to be taken out, and the notes on how to put it back lie in
- * the frame, 8 KiB, while the strand waits. With stacks of their own the strands take a page or more each, and keep
- * what the deepest repair of each has touched; on a few shared fibres they take what they use now. Both ways are the
- * same program (run_crowd has the one place that differs), and come to the same result, bit by bit.
+ * What it shows: very many strands that wait with shallow stacks, any of which recurses deeply from time to time. A
+ * repair is a recursion: behind one part in eight there is another one to take out, and the record of how to put it
+ * back, 8 KiB, lies in the frame while the strand waits. With stacks of their own the strands take a page or more each,
+ * and keep what the deepest repair of each has touched; on a few shared fibres they take what they use now. Both ways
+ * are the same program (run_crowd has the one place that differs), and have the same result, bit by bit.
  *
  * The model is the classic machine-repair problem, M/M/c//N: lives are exponential, mechanics are few, the queue is
  * first come, first served. It was chosen because its mean is known exactly for every number of machines (known.c), and
  * holds for a recursion, too: the time of a part is exponential, the number of parts is geometric, and so the sum is
- * exponential again. The shop starts as it is on average, so there is nothing to be waited for until it settles.
+ * exponential again. The shop starts in its average state, so no warm-up is needed.
  *
- * Time is simulated: nobody sleeps. An agent that waits for an instant puts it into the clock's heap and acquires a
- * semaphore of its own; who is the last to wait turns the clock, which releases that of the agent whose instant comes
- * next (clock.c). It runs on one thread, as events have an order.
+ * Time is simulated: no strand sleeps. An agent that waits for an instant puts it into the clock's heap and acquires a
+ * semaphore of its own. The last agent to wait turns the clock, which releases the semaphore of the agent whose instant
+ * comes next (clock.c). The program runs on one thread, because events have an order.
  *
  * Where to begin: agents.c, what a machine goes through; then clock.c. main.c has the command line and the figures.
  */
@@ -57,7 +57,7 @@ struct forecast forecast(long agents, double time);
 struct outcome {
     double down;                     /* machines that do not work, on average over time */
     uint64_t repairs, parts, events; /* that were finished; how often the clock was turned */
-    uint64_t trail;                  /* a hash of who was woken when */
+    uint64_t trail;                  /* a hash of the agents and the times of their wake-ups */
     int deepest;                     /* parts behind parts */
 };
 
@@ -84,7 +84,7 @@ struct clock {
     strand_event up; /* it is over, and the clock stands until somebody turns it */
 };
 
-/* Whoever is going to wait counts itself out by this. The last one turns the clock. */
+/* An agent that is about to wait counts itself out. The last one turns the clock. */
 void clock_turn(struct crowd *crowd);
 /* Wait for so long. Returns false if it is over. */
 STRAND_BLOCKS bool clock_wait(struct agent *self, double time);
@@ -92,7 +92,7 @@ STRAND_BLOCKS bool clock_wait(struct agent *self, double time);
 /* ---- the agents ------------------------------------------------------------------------------ */
 
 struct crowd {
-    const char *way; /* for people */
+    const char *way; /* for the output */
     long agents;
     int fibres;       /* 0: stacks of their own */
     int64_t progress; /* ns between two lines; 0: none */

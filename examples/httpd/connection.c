@@ -12,8 +12,8 @@ enum { NO_STATUS = 499 };
 
 /* ---- input ----------------------------------------------------------------------------------- */
 
-/* For those who end connections (room.c), and who read it in the other order: they never take a phase that has just
- * begun for one that has lasted. */
+/* room.c, which ends connections, reads the two in the opposite order, so it never takes a phase that has just begun
+ * for one that has lasted. */
 static void wait_in(struct connection *c, enum phase phase, int64_t since)
 {
     c->since = since;
@@ -82,9 +82,9 @@ static void discard(struct connection *c)
         continue;
 }
 
-/* The client may still be sending what nobody wants: the rest of a request that was refused, or more requests than are
- * answered. It is told that this is the end, and listened to: closing at once would reset the connection, and take the
- * answer back. */
+/* The client may still be sending the rest of a refused request, or more requests than are answered. So the server ends
+ * its side, and reads on for a while: closing at once would reset the connection, and the client would lose the
+ * answer. */
 static void linger(struct connection *c)
 {
     strand_shutdown(c->fd, 1);
@@ -169,7 +169,7 @@ static void *trim_memory(void *arg)
     return arg;
 }
 
-/* The allocator keeps the memory of a burst's connections, in pieces, until it is told to return it to the system. */
+/* The allocator keeps the memory of a burst's connections, in pieces, until malloc_trim returns it to the system. */
 static void return_memory(void)
 {
     STRAND_SHIELD;

@@ -220,7 +220,8 @@ static bool digits(const char **at, uint64_t *number)
     return true;
 }
 
-/* Sets what is to be sent. 206, 416, or 200: there is no range, or not one that is understood, such as several. */
+/* Sets the range to send. Returns 206, 416, or 200 if there is no range, or one that is not supported, such as
+ * several. */
 static int choose_range(struct connection *c, struct file *file)
 {
     const char *range = header_of(c, RANGE), *only_if = header_of(c, IF_RANGE);

@@ -158,7 +158,7 @@ static enum place step(struct framing *framing, unsigned char byte)
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
-/* Of a body or a chunk; returns how much of it has come. */
+/* Skips bytes of a body or a chunk. Returns how many of them have arrived. */
 static size_t skip(struct framing *framing, size_t length)
 {
     size_t skipped = length < framing->left ? length : (size_t)framing->left;

@@ -3,12 +3,12 @@
  *
  *   main.c        the command line
  *   serve.c       listening, accepting, draining
- *   connection.c  a connection's strand: reading and parsing requests, writing what was answered
- *   framing.c     where a request ends, byte by byte; refuses what is not framed strictly
- *   request.c     what a request says
- *   send.c        sending at the client's pace, as far as that is bearable
- *   room.c        the list of connections, and which of them are told to end
- *   pages.c       what is generated: /hello, /slow, /strands
+ *   connection.c a connection's strand: reading and parsing requests, writing the answers
+ *   framing.c where a request ends, byte by byte; refuses requests that are not framed strictly
+ *   request.c parsing the fields of a request
+ *   send.c sending at the client's pace, down to a limit
+ *   room.c the list of connections, and ending some of them
+ *   pages.c generated pages: /hello, /slow, /strands
  *   files.c       the files of a directory
  *   log.c         the access log
  */
@@ -36,7 +36,7 @@ struct log {
     int fd;           /* -1: none is kept */
     int wake[2];
     size_t piece;         /* so much can be written to what is ready, and does not block */
-    pthread_mutex_t lock; /* never held across a suspension; of the next four */
+    pthread_mutex_t lock; /* never held across a suspension; protects the next four */
     char *lines, *writing;
     size_t used;
     uint64_t lost;      /* lines that the file did not take */
@@ -83,7 +83,7 @@ void name_listener(const struct server *server, int port, char *name, size_t siz
 /* ---- connections ----------------------------------------------------------------------------- */
 
 enum { IN_MOST = 16 * 1024, OUT_MOST = 16 * 1024, BODY_MOST = 1024 * 1024 };
-/* Of what the server ignores in a chunked body: all trailers together, and the line of one chunk. */
+/* Limits of the parts of a chunked body that the server ignores: all trailers together, and the line of one chunk. */
 enum { TRAILERS_MOST = 4096, CHUNK_LINE_MOST = 256 };
 
 /* A part of the connection's input; a pointer would not survive it being moved. */
@@ -124,8 +124,8 @@ struct framing {
     enum place place;
     int status;            /* once it is refused */
     bool chunked;          /* the fields that come now are trailers */
-    uint32_t line, fields; /* lengths as yet: of the chunk's line, or of "HTTP/"; of the trailers */
-    uint64_t left, body;   /* of the body or the chunk; the length of all chunks as yet */
+    uint32_t line, fields; /* lengths so far: the chunk's line, or "HTTP/"; the trailers */
+    uint64_t left, body;   /* the rest of the body or the chunk; the length of all chunks so far */
 };
 
 enum framed { FRAMED_MORE, FRAMED_HEAD, FRAMED_ALL, FRAMED_WRONG };
@@ -172,7 +172,7 @@ struct connection {
     _Atomic enum phase phase;
     _Atomic int64_t since; /* when a phase that waits for the client has begun: the first three */
     bool close;
-    _Atomic bool leaving; /* was told to make room; changed under the server's lock */
+    _Atomic bool leaving; /* was asked to make room; changed under the server's lock */
     bool logged;          /* the current request */
     bool started;         /* a part of the answer to the current request may have been sent */
     strand_time deadline; /* by when the request has to be here whole */
@@ -195,11 +195,12 @@ void *serve_connection(void *connection);
 void enlist(struct connection *c);
 /* True: a burst is over, and its memory is worth giving back. */
 bool delist(struct connection *c);
-/* Those between two requests are told that no more is read. */
+/* Shuts down the reading side of connections between two requests. */
 void end_idle_connections(struct server *server);
-/* Descriptors are wanted, so many: as many connections are told to end, unless they are about to already. Those that
- * linger come first, then those that have rested longest, then those that have been sending a request for longest;
- * those that may be about to ask, or to have asked, are left alone. False: there is nobody to wait for. */
+/* Asks `wanted` connections to end, less those that are ending already, to free their descriptors. Lingering
+ * connections come first, then those that have been idle longest, then those that have been sending a request for
+ * longest. Connections that may have just sent a request are left alone. Returns false if no connection is going to
+ * end. */
 bool end_some_connections(struct server *server, int wanted);
 
 /* The next request begins where the last one has ended. */

@@ -107,8 +107,8 @@ static bool hosts_are_right(const struct connection *c)
     return (request->present[HOST] || c->parser.http_minor == 0) && is_host(c->in + host.at, host.length);
 }
 
-/* 0, or the status of why the body can't be told from what follows it. A number that the parser takes has no more
- * digits than it can count. */
+/* Returns 0, or an error status if the end of the body can't be determined. The parser limits the digits of a number,
+ * so it can't overflow. */
 static int begin_body(struct connection *c)
 {
     struct request *request = &c->request;

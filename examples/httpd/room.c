@@ -1,6 +1,6 @@
 /*
- * The list of all connections, and who of them is told to end: those at rest when the server drains, and some when
- * others need their descriptors. To tell one is to shut its socket down for reading; it ends by its own hand.
+ * The list of all connections. Idle ones are asked to end when the server drains, and some when others need their
+ * descriptors. That shuts the socket down for reading; the connection then ends by itself.
  */
 #include "httpd.h"
 
@@ -8,7 +8,7 @@ enum { CHOSEN_MOST = 64 };
 /* So many connections at a time are a burst. It is over when a quarter of them is left. */
 enum { BURST_LEAST = 1000, BURST_LEFT = 4 };
 
-/* For so long nobody is told to make room for others. */
+/* A connection has at least this time before it is asked to make room for others. */
 static const int64_t rest_least = 100 * STRAND_MS, reading_least = STRAND_S;
 
 void enlist(struct connection *c)
@@ -66,9 +66,9 @@ static bool has_waited(const struct choice *choice, int64_t now)
            (choice->phase == READING && choice->since < now - reading_least);
 }
 
-/* Those of the list who go first, at most so many, in their order; returns how many. *leaving: how many were told
- * before and have not ended as yet. Connections go on meanwhile: one that has just got a request all the same answers
- * it, and ends then. */
+/* Chooses the connections that end first, at most `most`, in order. Returns how many. *leaving: how many were asked
+ * before and have not ended yet. Connections continue meanwhile: one that has just received a request answers it, and
+ * then ends. */
 static int choose(const struct server *server, struct choice *chosen, int most, int *leaving)
 {
     int64_t now = strand_now().ns;

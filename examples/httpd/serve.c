@@ -84,8 +84,8 @@ static int queue_length(int listener)
     return (int)info.tcpi_unacked;
 }
 
-/* A listener that is none, or that fails again and again, is of no use to anybody: the server ends as by a signal, and
- * whoever keeps it running learns of it. */
+/* If the socket is not a listener, or fails again and again, the server ends as by a signal, so its supervisor
+ * notices. */
 static void bear_error(struct acceptor *acceptor, int error)
 {
     bool passes = error != EBADF && error != ENOTSOCK && error != EINVAL && acceptor->errors < ERRORS_MOST;
@@ -222,7 +222,7 @@ static void cancel_connections(const struct hurry *hurry, const char *why)
     strand_cancel(hurry->connections, why);
 }
 
-/* Who sends a second signal does not want to wait. */
+/* A second signal ends the server without waiting. */
 static void *await_second_signal(void *arg)
 {
     const struct hurry *hurry = arg;

@@ -14,7 +14,7 @@ void drop_order(void *pointer)
     *order = NULL;
 }
 
-/* The client's own clean-up: whoever has the order in hands need not go on. */
+/* The client's clean-up: the connection that works on the order may stop. */
 static void give_up(struct order **order)
 {
     (*order)->given_up = true;

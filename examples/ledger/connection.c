@@ -125,7 +125,7 @@ static void use_write_ahead_log(struct connection *c)
     sqlite3_stmt *statement __attribute__((cleanup(finalize))) = prepare(c, "PRAGMA journal_mode = WAL");
     first_step(c, statement);
     if (strcmp((const char *)sqlite3_column_text(statement, 0), "wal") != 0)
-        strand_throw(&DATABASE, "%s: a write-ahead log can't be had here", c->bank->path);
+        strand_throw(&DATABASE, "%s: a write-ahead log is not available here", c->bank->path);
 }
 
 /* ---- its life -------------------------------------------------------------------------------- */

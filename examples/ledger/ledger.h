@@ -3,18 +3,18 @@
  *
  *     clients, auditors --orders, a channel for each kind--> connections, each on a thread of its own --> the file
  *
- * What it shows: a library that wants each of its objects to stay on one thread. A connection is opened without
- * SQLite's own locks (SQLITE_OPEN_NOMUTEX), so nothing but its strand's pin keeps two threads from it. The strand opens
- * it, takes orders, and closes it, and looks before each step where it is. The thread may be blocked by SQLite as long
- * as it takes, as nobody else needs it: clients run on threads of another pool.
+ * What it shows: a library that requires each of its objects to stay on one thread. A connection is opened without
+ * SQLite's own locks (SQLITE_OPEN_NOMUTEX), so only its strand's pin keeps two threads from it. The strand opens it,
+ * takes orders, and closes it, and checks its thread before each step. SQLite may block the thread for any time,
+ * because no other strand needs it: clients run on threads of another pool.
  *
- * It also shows how work ends that is under way. A transaction that is left by whatever way before its end is rolled
- * back by a clean-up: where its client has been cancelled, or was patient long enough, where a statement fails, at
- * Ctrl-C. SQLite asks from inside of long statements whether their client has given up. All money that there is at the
- * beginning is there at the end, and whenever somebody counts it meanwhile: no order makes or loses any.
+ * It also shows how work under way ends. A clean-up rolls back a transaction that is left before its end in any way:
+ * when its client is cancelled or runs out of patience, when a statement fails, at Ctrl-C. During long statements
+ * SQLite calls back to ask whether their client has given up. The total of all money is the same at the beginning, at
+ * the end, and at every audit: no order makes or loses any.
  *
- * Where to begin: bank.c, who there is and who ends whom; then clients.c, connection.c (SQLite and its thread),
- * orders.c (what is done in the database). main.c has the command line.
+ * Where to begin: bank.c, the tree of strands and how it ends; then clients.c, connection.c (SQLite and its thread),
+ * orders.c (the statements). main.c has the command line.
  */
 #ifndef LEDGER_H
 #define LEDGER_H
@@ -38,8 +38,8 @@ enum { READERS_MOST = 64, FIRST_BALANCE = 1000 };
 
 enum what { TRANSFER, LEVY, AUDIT };
 
-/* What a client wants to be done, and what has come of it. It belongs to the client and to whoever has it in hands, so
- * that a client can leave at any time. */
+/* An order of a client, and its result. It belongs to the client and to the connection that works on it, so a client
+ * can leave at any time. */
 struct order {
     atomic_int users;
     atomic_bool given_up; /* by the client: nobody waits for it any more */
@@ -62,7 +62,7 @@ struct bank {
     const char *path; /* of the database */
     int threads, readers, clients, transfers, levies;
     int64_t new_accounts, pages; /* of a file that has none; the most pages that it may have, 0: any number */
-    int64_t patience, busy;      /* ns: of whoever orders a levy; of a connection, while another process has the file */
+    int64_t patience, busy; /* ns: how long a client waits for a levy, and a connection for another process's lock */
     uint64_t seed;
 
     order_chan changes, questions; /* for the writer; for the readers */

@@ -26,7 +26,7 @@ void drop_batch(void *pointer)
 
 /* ---- a line ---------------------------------------------------------------------------------- */
 
-/* What is left of a line. Whoever takes something from it says whether it was there. */
+/* The rest of a line. The functions that take something from it return whether it was there. */
 struct rest {
     char *at, *end;
 };
@@ -256,8 +256,8 @@ static const char *add_line(struct parser *parser, struct rest line)
     return NULL;
 }
 
-/* Thrown, it ends this strand; then its stage, which cancels the other parsers; then the pipeline. A message has room
- * for 200 bytes: of a name that is too long it has the end. */
+/* Throws. The exception ends this strand, then its stage, which cancels the other parsers, then the pipeline. A message
+ * has room for 200 bytes, so it has only the end of a long name. */
 static void bad_line(struct pipeline *p, uint64_t number, const char *wrong, bool cut_off)
 {
     size_t length = strlen(p->name);

@@ -81,7 +81,7 @@ void drop_group(void *group);
 /* ---- the pipeline ---------------------------------------------------------------------------- */
 
 struct pipeline {
-    const char *name; /* of the file, for people */
+    const char *name; /* of the file, for messages */
     int fd, threads, parsers, groupers, buffer;
     int64_t deadline, progress; /* ns; 0: none */
     bool skip_bad;

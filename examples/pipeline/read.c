@@ -34,8 +34,8 @@ static uint64_t count_lines(const char *at, const char *end)
     return lines;
 }
 
-/* Send the block, which belongs to the receiver from then on. It waits here while the parsers have enough to do: then
- * nobody reads, and whoever fills the pipe waits, too. */
+/* Sends the block, which then belongs to the receiver. While the parsers are busy, the strand waits here and does not
+ * read, so the writer of the pipe waits too. */
 static void send_block(struct pipeline *p, struct block **block)
 {
     strand_must(STRAND_SEND(p->blocks, block));
@@ -56,8 +56,8 @@ static void send_lines(struct pipeline *p, struct block **block, const char *end
     next = NULL;
 }
 
-/* So many bytes are new. Of a line that fills a whole block the middle is left out: it stays longer than any that is
- * good, and so one bad record. */
+/* Takes `fresh` new bytes in. The middle of a line that fills a whole block is left out: the rest is still longer than
+ * any good line, and so one bad record. */
 static void take_in(struct pipeline *p, struct block **block, size_t fresh)
 {
     struct block *b = *block;

@@ -15,7 +15,7 @@ const strand_kind STOPPED = STRAND_KIND("stopped", &STRAND_ERROR);
 
 struct lines {
     char **at;
-    size_t count, room, size; /* size: of all their bytes, with newlines */
+    size_t count, room, size; /* size: their total bytes, with newlines */
 };
 
 static void lines_free(struct lines *lines)

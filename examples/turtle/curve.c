@@ -83,7 +83,7 @@ const struct motion *plan_motion(const struct plan *plan, char letter, int depth
     return &plan->motions[depth][letter - 'A'][heading];
 }
 
-/* Of quarter turns the sine is not quite 0, and their steps are to be whole numbers. */
+/* The computed sine of quarter turns is not exactly 0, and their steps must be whole numbers. */
 static double whole_if_nearly(double value)
 {
     return fabs(value - round(value)) < 1e-9 ? round(value) : value;

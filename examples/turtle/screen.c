@@ -51,7 +51,7 @@ static void must_be_seen(void)
 {
     if (!getenv("SDL_VIDEODRIVER") && strcmp(SDL_GetCurrentVideoDriver(), "offscreen") == 0) {
         SDL_SetError("there is no display");
-        fail("no window can be had");
+        fail("no window is available");
     }
 }
 
@@ -60,12 +60,12 @@ void screen_open(struct screen *screen, const char *title, int size)
     SDL_SetHint(SDL_HINT_NO_SIGNAL_HANDLERS, "1");       /* Ctrl-C is for the strands */
     SDL_SetHint(SDL_HINT_FRAMEBUFFER_ACCELERATION, "0"); /* for a few lines no driver of a graphics card is needed */
     if (SDL_Init(SDL_INIT_VIDEO) != 0)
-        fail("no window can be had");
+        fail("no window is available");
     must_be_seen();
     screen->window =
         SDL_CreateWindow(title, SDL_WINDOWPOS_UNDEFINED, SDL_WINDOWPOS_UNDEFINED, size, size, SDL_WINDOW_SHOWN);
     if (!screen->window)
-        fail("no window can be had");
+        fail("no window is available");
     screen->canvas = SDL_CreateRGBSurfaceWithFormat(0, size, size, 32, SDL_PIXELFORMAT_RGB888);
     screen->renderer = screen->canvas ? SDL_CreateSoftwareRenderer(screen->canvas) : NULL;
     if (!screen->renderer || SDL_RenderClear(screen->renderer) != 0)

@@ -5,15 +5,15 @@
  *
  * What it shows: a library that insists on the main thread. The run's first pool has the scheduler "current", which is
  * the thread that called strand_run, the program's main one; the strand there is the only one that calls SDL, and while
- * it waits, the thread sleeps. All that takes time is done by strands on a pool of workers, who hand it over in chunks:
- * so the window answers, whatever is computed. They can't get far ahead, as the channel has little room: who holds the
- * pen still (space) holds the turtles up as well.
+ * it waits, the thread sleeps. Strands on a pool of workers do all that takes time, and hand it over in chunks, so the
+ * window always responds. They can't get far ahead, because the channel has little room: holding the pen still (space)
+ * holds the turtles up as well.
  *
- * The window is closed, Ctrl-C is hit, the time is over: each is an exception of the one strand that looks at them, and
+ * Closing the window, Ctrl-C and the end of the time are each an exception of the one strand that checks for them, and
  * leaving the scope by it cancels the turtles wherever they are.
  *
  * A curve is a word of letters, and rules that replace each letter by a word, again and again (an L-system): that is
- * how it grows deeper. What a letter comes to in the end, how many steps and where it leads, is known before (curve.c);
+ * how it grows deeper. The final effect of a letter, its steps and where it leads, is computed before (curve.c);
  * so a turtle can begin anywhere in the curve at once, and several walk parts of one curve at a time.
  *
  * Where to begin: pen.c, the main thread; then walk.c, the turtles; screen.c has the calls of SDL, curve.c the curves,
@@ -75,7 +75,7 @@ struct plan {
 
 /* Plan a curve, as large as it fits into a window of size x size. */
 void plan_make(struct plan *plan, const struct curve *curve, int depth, int size);
-/* The word that replaces a letter which is to be replaced so often; NULL if none does. */
+/* Returns the word that replaces a letter at this depth, or NULL. */
 const char *plan_rule(const struct plan *plan, char letter, int depth);
 const struct motion *plan_motion(const struct plan *plan, char letter, int depth, int heading);
 
@@ -142,7 +142,7 @@ struct screen {
     struct SDL_Renderer *renderer;
     int descriptor; /* readable when there are events; -1: there is none of that kind */
     bool stale;     /* the window does not show all of the canvas */
-    bool held;      /* by the user: nothing is to be drawn now */
+    bool held;      /* by the user: do not draw now */
 };
 
 /* Open one that has no descriptor as yet, and nothing else. Throws SCREEN. */

@@ -123,7 +123,7 @@ enum strand_late_kind {
 struct strand_late {
     size_t size; /* sizeof(strand_late), as the library knows it */
     enum strand_late_kind kind;
-    bool over;           /* the case is over; of the fields below `limit_ns` only left_out and text are set */
+    bool over;           /* the case is over; below `limit_ns` only left_out and text are set */
     unsigned reports;    /* the number of reports of this case, this one included */
     uint64_t id;         /* the strand's id */
     const char *name;    /* the strand's name */

@@ -1,4 +1,4 @@
-# Strands in gdb: of a live process and of a core file, of all runs in it.
+# Strands in gdb, in a live process or a core file, in all its runs.
 #
 #     strand list         one line for each: number, name, what it does, where; of more than a thousand the first
 #     strand tree         the same, children below their owners; "all" after either shows them all
@@ -484,7 +484,7 @@ class Rules:
     def step(self, op, data, at):
         if op == 0x00:
             return at
-        if op in (0x0F, 0x10, 0x16):  # expressions: of the CFA, of an address, of a value
+        if op in (0x0F, 0x10, 0x16):  # expressions for the CFA, an address or a value
             register = None
             if op != 0x0F:
                 register, at = uleb(data, at)
