@@ -308,7 +308,7 @@ static void fail_at_the_end(void *state)
 static const strand_actor_class sore = {
     .size = sizeof sore, .name = "sore", .receive = hear_nothing, .stop = fail_at_the_end};
 
-TEST_INSIDE(that_an_actor_fails_while_it_stops_is_published_too)
+TEST_INSIDE(a_failure_while_an_actor_stops_is_published_too)
 {
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &sore, NULL, 0),

@@ -74,7 +74,7 @@ static const strand_actor_class parent_class = {.size = sizeof parent_class,
                                                 .receive = be_parent,
                                                 .decide = log_failure};
 
-TEST_INSIDE(what_is_thrown_after_the_message_was_put_aside_is_a_failure_too)
+TEST_INSIDE(an_exception_after_stashing_the_message_is_a_failure_too)
 {
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &parent_class, NULL, 0);

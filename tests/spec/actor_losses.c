@@ -245,7 +245,7 @@ static void *tell_one_more(void *arg)
     return arg;
 }
 
-TEST_INSIDE(what_was_put_aside_does_not_fill_a_mailbox_that_takes_any_number)
+TEST_INSIDE(stashed_messages_do_not_fill_an_unbounded_mailbox)
 {
     static strand_actor a;
     begin();

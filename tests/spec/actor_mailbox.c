@@ -120,13 +120,13 @@ static void put_aside_and_bring_back(const strand_actor_class *class)
     strand_actors_join(system);
 }
 
-TEST_INSIDE(what_was_put_aside_comes_before_all_that_waits_and_in_its_order)
+TEST_INSIDE(unstashed_messages_come_before_all_waiting_ones_in_their_order)
 {
     put_aside_and_bring_back(&plain);
     CHECK_LOG("back-4 31 12 23 14 1 2");
 }
 
-TEST_INSIDE(what_was_put_aside_is_not_sorted_again)
+TEST_INSIDE(stashed_messages_are_not_sorted_again)
 {
     put_aside_and_bring_back(&sorted);
     CHECK_LOG("back-4 31 12 23 14 1 2");
@@ -168,7 +168,7 @@ static void put_aside_much(const strand_actor_class *class)
     check_room(system, a);
 }
 
-TEST_INSIDE(what_is_put_aside_takes_no_room)
+TEST_INSIDE(stashed_messages_take_no_room)
 {
     put_aside_much(&failing);
     test_log_clear();
@@ -230,7 +230,7 @@ static void tell_itself_much(const strand_actor_class *class)
     check_room(system, a);
 }
 
-TEST_INSIDE(what_an_actor_tells_itself_takes_no_room)
+TEST_INSIDE(messages_of_an_actor_to_itself_take_no_room)
 {
     tell_itself_much(&failing);
     test_log_clear();

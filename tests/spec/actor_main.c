@@ -111,7 +111,7 @@ static void *handle_events(void *arg)
 }
 
 /* S-43 */
-TEST_REAL(actors_of_the_current_context_run_on_the_main_thread_whoever_tells_them)
+TEST_REAL(actors_of_the_current_context_run_on_the_main_thread_for_any_sender)
 {
     begin();
     run_on_main(1, handle_events);

@@ -126,7 +126,7 @@ static strand_actor spawn_resident(strand_actors system, const char *dispatcher,
 
 /* Strands, actors of other threads and actors of its own pool send to it. */
 /* S-20, S-38, S-41 */
-TEST_RACE(a_pinned_actor_has_all_its_turns_on_its_thread_whoever_sends)
+TEST_RACE(a_pinned_actor_has_all_its_turns_on_its_thread_for_any_sender)
 {
     begin();
     STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers = two_pinned, .dispatchers_count = 2));

@@ -94,7 +94,7 @@ static void have_blocked_child(strand_message *message)
 /* ---- resting while something else is under way --------------------------------------------------------------------
  */
 
-TEST_INSIDE(of_resting_and_going_on_the_last_holds)
+TEST_INSIDE(the_latest_of_suspend_and_resume_wins)
 {
     STRAND_ACTORS(system, NULL);
     begin(STRAND_RESTART);

@@ -69,7 +69,7 @@ TEST_RACE(it_can_be_used_round_after_round)
     CHECK_EQ(last, test_scale(2000));
 }
 
-TEST_INSIDE(one_that_was_cancelled_has_not_come)
+TEST_INSIDE(a_cancelled_strand_does_not_count_as_arrived)
 {
     STRAND_SCOPE(s);
     b = (strand_barrier)STRAND_BARRIER_INIT(3);
@@ -94,7 +94,7 @@ TEST_INSIDE(an_interrupted_strand_does_not_come)
 
 /* Either all three went on together, or the cancelled one was interrupted and the others wait for another. */
 /* contract 5.1 */
-TEST_RACE(a_cancel_races_with_the_last_who_comes)
+TEST_RACE(a_cancel_races_with_the_last_arrival)
 {
     for (long i = 0; i < test_scale(2000); i++) {
         STRAND_SCOPE(s);
@@ -122,7 +122,7 @@ TEST_RACE(a_cancel_races_with_the_last_who_comes)
 }
 
 /* As before, but another one of those who wait is cancelled while the last looks at them all. */
-TEST_RACE(cancels_of_all_who_wait_race_with_the_last_who_comes)
+TEST_RACE(cancels_of_all_waiters_race_with_the_last_arrival)
 {
     for (long i = 0; i < test_scale(2000); i++) {
         STRAND_SCOPE(s);

@@ -185,7 +185,7 @@ static void *use_no_addresses(void *arg)
 }
 
 /* contract 1.7 */
-TEST_INSIDE(a_cancelled_strand_is_not_told_what_is_wrong_with_an_address)
+TEST_INSIDE(a_cancelled_strand_is_interrupted_before_its_address_is_checked)
 {
     test_run_cancelled(use_no_addresses, NULL);
     CHECK_LOG("all");

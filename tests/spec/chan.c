@@ -274,7 +274,7 @@ TEST_INSIDE(trying_does_not_wait)
 }
 
 /* H-02 */
-TEST_INSIDE(trying_serves_who_waits)
+TEST_INSIDE(trying_serves_a_waiter)
 {
     STRAND_SCOPE(s);
     longs chan = STRAND_CHAN_OPEN(longs, s, 0);

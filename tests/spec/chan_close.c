@@ -205,7 +205,7 @@ static void wait_as_strangers(size_t capacity, bool sending)
     }
 }
 
-TEST_INSIDE(strangers_who_wait_when_the_scope_ends_get_that_it_is_closed)
+TEST_INSIDE(strangers_that_wait_when_the_scope_ends_get_closed)
 {
     for (size_t capacity = 0; capacity < 2; capacity++) {
         wait_as_strangers(capacity, true);

@@ -369,7 +369,7 @@ static void nest_try_blocks(int *unused)
     STRAND_END
 }
 
-TEST_INSIDE(of_nested_try_blocks_in_a_clean_up_one_that_catches_interruptions_lifts_the_shield_for_its_block)
+TEST_INSIDE(a_nested_try_block_that_catches_interruptions_lifts_the_shield_for_its_block)
 {
     cancel_with_clean_up(nest_try_blocks);
     CHECK_LOG("interrupted shielded any");

@@ -47,7 +47,7 @@ static void signal_it(void)
 /* ---- signals --------------------------------------------------------------------------------------------- */
 
 /* contract 5.3, 5.6 */
-TEST_INSIDE(a_signal_wakes_the_one_who_has_waited_longest)
+TEST_INSIDE(a_signal_wakes_the_longest_waiting_strand)
 {
     STRAND_SCOPE(s);
     start();
@@ -91,7 +91,7 @@ static void *broadcast_to_three(void *arg)
     return arg;
 }
 
-TEST_REAL(a_broadcast_wakes_first_who_has_waited_longest)
+TEST_REAL(a_broadcast_wakes_the_longest_waiting_strand_first)
 {
     strand_options options = test_options();
     options.scheduler = "global";

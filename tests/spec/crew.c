@@ -248,7 +248,7 @@ static void *call_the_last_again(void *arg)
     return arg;
 }
 
-TEST_REAL(of_several_idle_threads_the_one_that_ran_last_is_called)
+TEST_REAL(the_idle_thread_that_ran_last_is_woken)
 {
     for (uint64_t seed = 1; seed <= 10; seed++)
         strand_run(STRAND_OPTIONS(.has_seed = true, .seed = seed, .sim = STRAND_SIM(.quiet = true)),

@@ -23,7 +23,7 @@ TEST_PROGRAM(handlers_of_a_cxx_runtime_that_is_loaded_in_a_run_of_several_thread
     load_late("3");
 }
 
-TEST_PROGRAM(handlers_of_a_cxx_runtime_that_is_loaded_in_a_run_are_each_strands_own_on_an_opened_fibre)
+TEST_PROGRAM(handlers_of_a_cxx_runtime_that_is_loaded_in_a_run_are_each_strands_own_on_a_shared_fibre)
 {
     load_late("fibre");
 }

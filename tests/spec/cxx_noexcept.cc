@@ -391,7 +391,7 @@ TEST(a_try_block_in_a_noexcept_function_catches_a_deadlock)
     CHECK_LOG("deadlock");
 }
 
-TEST_INSIDE(an_interruption_waits_for_a_noexcept_function_on_an_opened_fibre_too)
+TEST_INSIDE(an_interruption_waits_for_a_noexcept_function_on_a_shared_fibre_too)
 {
     STRAND_SCOPE(scope);
     world.end = {};

@@ -278,7 +278,7 @@ static void *wait_beside_a_plain_thread(void *arg)
 }
 
 /* It takes some seconds, so it is done once for each scheduler. */
-TEST_REAL(that_nothing_goes_on_is_logged_though_a_plain_thread_might_act_on_the_run)
+TEST_REAL(a_stalled_run_is_logged_although_a_plain_thread_might_act_on_it)
 {
     strand_exception *e;
     strand_options options = that(STRAND_OUT_OF_WORK_AUTO, &e);

@@ -351,7 +351,7 @@ TEST_INSIDE(an_interrupted_write_all_tells_how_many_bytes_had_gone)
 /* ---- closing -------------------------------------------------------------------------------- */
 
 /* contract 4.22 */
-TEST_INSIDE(closing_wakes_whoever_waits)
+TEST_INSIDE(closing_wakes_all_waiters)
 {
     open_pipe();
     STRAND_SCOPE(scope);
@@ -431,7 +431,7 @@ TEST_INSIDE(a_number_that_is_used_again_is_a_new_descriptor)
 }
 
 /* contract 3.7, 4.65, 9.11 */
-TEST_INSIDE(what_is_no_descriptor_is_an_error)
+TEST_INSIDE(an_invalid_descriptor_is_an_error)
 {
     char byte;
     CHECK_EQ(strand_read(-1, &byte, 1), -EBADF);

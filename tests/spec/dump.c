@@ -604,7 +604,7 @@ static void open_nowhere(void)
     signal(SIGUSR1, dump_in_a_handler);
 }
 
-TEST_REAL_INSIDE(a_handler_that_interrupts_a_dump_is_told_so)
+TEST_REAL_INSIDE(a_dump_from_a_handler_that_interrupts_a_dump_is_refused)
 {
     STRAND_SCOPE(scope);
     open_nowhere();

@@ -96,7 +96,7 @@ TEST_INSIDE(a_dump_by_a_strand_of_any_pool_is_the_same)
 }
 
 /* Each strand of a group is on the same pool. */
-TEST_INSIDE(strands_of_several_pools_at_the_same_place_are_told_apart)
+TEST_INSIDE(a_dump_distinguishes_strands_of_several_pools_at_the_same_place)
 {
     STRAND_SCOPE(scope);
     started = 0;

@@ -48,7 +48,7 @@ static void check_not_dumped(void)
         test_fail(__FILE__, __LINE__, "nothing should have been dumped:\n%s", text);
 }
 
-/* Of two runs one may be left out: then the signal is raised again, as somebody at a keyboard would. */
+/* One of two runs may be left out: then this raises the signal again, as a user at a keyboard would. */
 static void await_dumped(size_t runs)
 {
     for (int ms = 1; !was_dumped("strands: ", runs); ms++) {
@@ -168,8 +168,8 @@ TEST_REAL(quit_prints_the_strands_while_all_threads_compute)
             continue;
 }
 
-/* Whether all of them slept: the system may not have let one of them fall asleep in time. The root may be looking
- * whether it was told. */
+/* Whether all strands slept: on a busy machine one of them may not have fallen asleep in time. The root may be
+ * polling. */
 static bool all_slept(int threads)
 {
     struct raiser raiser;
@@ -275,7 +275,7 @@ static void *come_and_go(void *arg)
     return NULL;
 }
 
-/* Of a run of one thread too, whose strands are pinned by another one. */
+/* Also in a run of one thread, whose strands another thread references. */
 TEST_REAL(strands_that_end_while_quit_prints_them_are_left_out)
 {
     for (int threads = 1; threads <= 2; threads++) {
@@ -305,7 +305,7 @@ static void *raise_often(void *arg)
     return arg;
 }
 
-/* Whether hardly any was waited for in vain: the system may not let a thread answer in time. */
+/* Whether nearly all threads answered in time: on a busy machine one may not. */
 static bool few_are_waited_for(void)
 {
     pthread_t raiser;

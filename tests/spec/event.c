@@ -38,7 +38,7 @@ TEST_INSIDE(an_event_that_is_set_is_not_waited_for)
 }
 
 /* contract 5.6 */
-TEST_INSIDE(all_who_wait_go_on_although_it_is_cleared_at_once)
+TEST_INSIDE(all_waiters_continue_although_the_event_is_cleared_at_once)
 {
     STRAND_SCOPE(s);
     e = (strand_event){{0}};

@@ -769,13 +769,13 @@ static void check_who_and_why(const char *why)
 }
 
 /* contract 4.15 */
-TEST_INSIDE(print_shows_who_has_cancelled_a_strand_and_why)
+TEST_INSIDE(print_shows_the_strand_and_reason_of_a_cancel)
 {
     check_who_and_why("too many weeds");
 }
 
 /* contract 4.15 */
-TEST_INSIDE(print_shows_who_has_cancelled_a_strand_without_a_reason)
+TEST_INSIDE(print_shows_the_strand_of_a_cancel_without_a_reason)
 {
     check_who_and_why(NULL);
 }

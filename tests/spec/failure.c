@@ -218,7 +218,7 @@ static void *fail_in_both(void *unused)
     return unused;
 }
 
-TEST_INSIDE(of_failures_in_two_scopes_the_outer_one_counts_and_the_inner_one_is_suppressed_in_it)
+TEST_INSIDE(the_outer_of_failures_in_two_scopes_counts_and_the_inner_one_is_suppressed)
 {
     strand_exception *e = strand_try(fail_in_both, NULL, NULL);
     CHECK_KIND(e, &TEST_ERROR2);

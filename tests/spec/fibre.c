@@ -777,7 +777,7 @@ static NOINLINE void *wait_with_much(void *arg)
 }
 
 /* What is not in use any more, but not given back, is what trimming any fibre finds. */
-TEST_REAL_INSIDE(of_saved_stacks_little_stays_when_their_fibres_are_closed)
+TEST_REAL_INSIDE(little_of_the_saved_stacks_stays_when_their_fibres_are_closed)
 {
     enum { MANY = 4000 };
     STRAND_SCOPE(all);

@@ -177,7 +177,7 @@ static void count_drop(void *counter)
 }
 
 /* None of them ever blocks, so each returns its value: one is taken, all others are dropped. */
-TEST_RACE(of_children_that_return_at_once_one_wins)
+TEST_RACE(one_of_several_children_that_return_at_once_wins)
 {
     for (long i = 0; i < test_scale(1000); i++) {
         _Atomic int drops = 0;

@@ -38,7 +38,7 @@ TEST_INSIDE(nothing_under_way_is_not_waited_for)
 }
 
 /* contract 5.6 */
-TEST_INSIDE(all_who_wait_go_on_when_the_last_is_done)
+TEST_INSIDE(all_waiters_continue_when_the_last_one_is_done)
 {
     STRAND_SCOPE(s);
     g = (strand_group){{0}};

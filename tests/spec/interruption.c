@@ -1,5 +1,6 @@
 /*
- * Every interruptible operation of an interrupted strand throws, lastingly; of several sources the outermost counts.
+ * Every interruptible operation of an interrupted strand throws, again and again; if several sources hold, the
+ * outermost counts.
  */
 #define SUITE interruption
 #include "test.h"
@@ -306,7 +307,7 @@ static void *log_who_and_why(void *arg)
 }
 
 /* Q-08, contract 4.14 */
-TEST_INSIDE(an_interruption_says_who_asked_and_why)
+TEST_INSIDE(an_interruption_has_the_strand_and_reason_of_the_cancel)
 {
     test_run_cancelled(log_who_and_why, NULL);
     CHECK_LOG("root because");
@@ -349,7 +350,7 @@ TEST_INSIDE(a_cancel_without_a_reason_gives_an_empty_one)
 }
 
 /* contract 4.14 */
-TEST_INSIDE(the_first_of_two_cancels_is_the_one_that_is_told)
+TEST_INSIDE(the_first_of_two_cancels_is_reported)
 {
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, log_who_and_why, NULL);
@@ -503,7 +504,7 @@ static void *try_with_no_time(void *arg)
     return arg;
 }
 
-TEST_REAL_INSIDE(who_catches_interruptions_and_tries_again_keeps_nobody_from_running)
+TEST_REAL_INSIDE(a_strand_that_catches_interruptions_and_tries_again_lets_others_run)
 {
     STRAND_SCOPE(scope);
     enough = 0;

@@ -273,7 +273,7 @@ static void *close_pipe(void *arg)
 }
 
 /* contract 8.3 */
-TEST(whose_wait_ends_by_the_close_of_a_descriptor_sees_what_was_done_before)
+TEST(a_waiter_woken_by_the_close_of_a_descriptor_sees_what_was_done_before)
 {
     run_on_four(close_pipe);
 }

@@ -280,14 +280,14 @@ static void hand_off_in_a_circle_at_once(void)
 }
 
 /* contract 4.55 */
-TEST_PROGRAM(of_two_strands_that_are_handed_off_at_once_to_scopes_of_each_other_one_is_refused_as_misuse)
+TEST_PROGRAM(one_of_two_simultaneous_hand_offs_to_scopes_of_each_other_is_misuse)
 {
     for (long i = 0; i < test_scale(20); i++)
         hand_off_in_a_circle_at_once();
 }
 
 /* contract 4.55 */
-TEST_PROGRAM(of_two_strands_that_are_handed_off_at_once_one_is_refused_as_misuse_under_any_seed)
+TEST_PROGRAM(one_of_two_simultaneous_hand_offs_is_misuse_under_any_seed)
 {
     for (long seed = 1; seed <= test_scale(20); seed++) {
         char text[32];

@@ -117,7 +117,7 @@ static void *lock_until_told(void *arg)
 }
 
 /* contract 5.3, 5.6 */
-TEST_INSIDE(nobody_overtakes_who_waits)
+TEST_INSIDE(no_caller_overtakes_a_waiter)
 {
     STRAND_SCOPE(s);
     m = (strand_mutex){{0}};

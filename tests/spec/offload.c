@@ -156,7 +156,7 @@ TEST(the_crew_has_no_more_threads_than_the_options_allow)
 }
 
 /* S-27 */
-TEST(the_crew_has_8_threads_at_most_unless_told_otherwise)
+TEST(the_crew_has_at_most_8_threads_by_default)
 {
     most_inside = 0;
     test_run(offload_from_twenty_strands, NULL);

@@ -37,7 +37,7 @@ TEST_INSIDE(the_first_caller_runs_it_and_all_get_its_value)
     CHECK_PTR(strand_once_run(&once, test_throw, TEST_PTR(2)), TEST_PTR(1));
 }
 
-TEST_RACE(of_many_who_come_at_the_same_time_one_runs_it)
+TEST_RACE(one_of_many_simultaneous_callers_runs_it)
 {
     for (long i = 0; i < test_scale(1000); i++) {
         STRAND_SCOPE(s);

@@ -621,7 +621,7 @@ static void check_pinned(strand_pool pool, int threads)
 }
 
 /* S-38, S-39, S-41, S-59 */
-TEST_INSIDE(a_pinned_strand_runs_on_its_thread_whoever_wakes_it)
+TEST_INSIDE(a_pinned_strand_runs_on_its_thread_after_any_wake_up)
 {
     STRAND_SCOPE(scope);
     check_pinned(strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 3)), 3);

@@ -238,7 +238,7 @@ TEST_INSIDE(each_message_is_received_once_however_many_receivers_are_cancelled)
     }
 }
 
-TEST_INSIDE(to_try_to_receive_does_not_wait)
+TEST_INSIDE(trying_to_receive_does_not_wait)
 {
     long value = 0;
     STRAND_SCOPE(scope);

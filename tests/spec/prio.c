@@ -461,7 +461,7 @@ TEST_INSIDE(the_worst_waiters_are_pruned_until_so_many_are_left)
     CHECK_LOG("1 3 5");
 }
 
-TEST_INSIDE(of_equals_the_latest_is_pruned_first)
+TEST_INSIDE(the_latest_of_equal_waiters_is_pruned_first)
 {
     struct pair_waiter waiters[4];
     strand children[4];

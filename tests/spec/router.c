@@ -146,7 +146,7 @@ TEST_INSIDE(a_router_may_forward_to_the_routee_with_the_fewest_messages)
     strand_event_set(&go);
 }
 
-TEST_INSIDE(of_those_with_as_few_messages_one_is_chosen_that_is_not_blocked)
+TEST_INSIDE(an_unblocked_routee_is_chosen_among_those_with_as_few_messages)
 {
     static const int seven = 7;
     begin();
@@ -274,7 +274,7 @@ TEST_INSIDE(a_routers_actor_that_fails_too_often_is_stopped)
     CHECK_EQ(workers, 4);
 }
 
-TEST_INSIDE(a_routers_actor_that_fails_may_rest_before_it_is_restarted)
+TEST_INSIDE(a_failed_routee_may_stay_suspended_before_it_is_restarted)
 {
     begin();
     STRAND_ACTORS(system, NULL);

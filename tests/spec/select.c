@@ -551,7 +551,7 @@ TEST_INSIDE(a_strand_may_stand_in_a_select_twice_and_end_before_all_others)
 }
 
 /* */
-TEST_INSIDE(of_several_instants_the_earliest_happens_and_not_before_it_has_come)
+TEST_INSIDE(the_earliest_of_several_instants_happens_and_not_too_early)
 {
     FOR_BOTH_WAYS(flags)
     {

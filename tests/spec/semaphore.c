@@ -108,7 +108,7 @@ TEST_INSIDE(waiters_are_served_in_fifo_order)
 }
 
 /* contract 5.6 */
-TEST_INSIDE(nobody_overtakes_one_who_waits_for_many)
+TEST_INSIDE(no_caller_overtakes_a_waiter_for_many_permits)
 {
     static const struct taker many = {3, "many"}, one = {1, "one"};
     STRAND_SCOPE(s);
@@ -148,7 +148,7 @@ TEST_INSIDE(one_release_of_many_permits_serves_as_many_as_can_go_on)
 
 /* ---- interruption ---------------------------------------------------------------------------------------- */
 
-TEST_INSIDE(when_the_first_who_waits_is_cancelled_those_behind_it_go_on_if_they_can)
+TEST_INSIDE(when_the_first_waiter_is_cancelled_those_behind_it_continue_if_they_can)
 {
     static const struct taker many = {3, "many"}, one = {1, "one"}, other = {1, "other"}, third = {1, "third"};
     STRAND_SCOPE(s);

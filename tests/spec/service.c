@@ -252,7 +252,7 @@ TEST_INSIDE(a_service_that_is_left_waits_for_its_children_also_while_others_spaw
 }
 
 /* contract 4.72 */
-TEST_INSIDE(cancelled_children_are_consumed_too_whoever_has_cancelled_them)
+TEST_INSIDE(children_cancelled_by_any_strand_are_consumed_too)
 {
     STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
     for (int i = 0; i < 10; i++) {

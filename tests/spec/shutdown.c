@@ -244,7 +244,7 @@ static void *stop_earlier_and_earlier(void *arg)
     return arg;
 }
 
-TEST(of_several_calls_the_earliest_counts_and_the_first_reason)
+TEST(the_earliest_of_several_calls_counts_with_the_first_reason)
 {
     strand_options options = usual();
     strand_run(&options, stop_earlier_and_earlier, NULL);

@@ -72,7 +72,7 @@ TEST_INSIDE(a_signal_that_comes_again_and_again_keeps_no_other_from_its_turn)
 }
 
 /* contract 5.3 */
-TEST_INSIDE(all_who_wait_get_theirs_if_different_signals_come)
+TEST_INSIDE(each_waiter_gets_its_signal_if_different_signals_come)
 {
     STRAND_SIGNALS(signals, SIGUSR1, SIGUSR2);
     STRAND_SCOPE(scope);

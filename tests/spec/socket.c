@@ -156,7 +156,7 @@ TEST_INSIDE(the_address_of_a_unix_socket_is_its_path)
     CHECK_EQ(strand_close(listener), 0);
 }
 
-TEST_INSIDE(what_is_no_connection_has_no_peer)
+TEST_INSIDE(a_descriptor_without_a_connection_has_no_peer)
 {
     int fds[2];
     CHECK_EQ(strand_pipe(fds), 0);
@@ -413,7 +413,7 @@ TEST_INSIDE(an_accept_that_waits_is_interrupted)
 }
 
 /* contract 4.22 */
-TEST_INSIDE(closing_a_listener_wakes_those_who_accept)
+TEST_INSIDE(closing_a_listener_wakes_accepting_strands)
 {
     listen_here();
     STRAND_SCOPE(scope);

@@ -59,7 +59,7 @@ static void *use_stack_of(void *bytes)
     return bytes;
 }
 
-TEST_INSIDE(a_strand_can_use_most_of_its_64_kib_unless_told_otherwise)
+TEST_INSIDE(a_strand_can_use_most_of_its_64_kib_by_default)
 {
     size_t bytes = 40 * KIB;
     STRAND_SCOPE(scope);

@@ -142,7 +142,7 @@ static const strand_actor_class hoarder = {
     .size = sizeof hoarder, .name = "hoarder", .receive = put_aside_in_the_first_life, .start = count_life};
 
 /* */
-TEST_INSIDE(what_was_put_aside_comes_first_after_a_restart)
+TEST_INSIDE(stashed_messages_come_first_after_a_restart)
 {
     begin();
     lives = 0;
@@ -192,7 +192,7 @@ static const strand_actor_class weak = {
     .size = sizeof weak, .name = "weak", .receive = spawn_the_hopeless, .decide = give_up, .stop = log_parent};
 
 /* contract 6.4 */
-TEST_INSIDE(what_a_supervisor_escalates_is_its_own_failure)
+TEST_INSIDE(an_escalated_failure_is_the_supervisors_own)
 {
     begin();
     STRAND_ACTORS(system, NULL);

@@ -45,7 +45,7 @@ TEST_REAL(a_run_has_the_requested_threads)
 }
 
 /* S-24, V-09, contract 2.10 */
-TEST_REAL(a_run_has_one_thread_unless_told_otherwise)
+TEST_REAL(a_run_has_one_thread_by_default)
 {
     uint64_t count = 0;
     strand_run(NULL, count_threads, &count);

@@ -119,7 +119,7 @@ static void *wait_for_one_of_two(void *number)
 }
 
 /* Wherever a waiter stands, and in whatever order others leave beside it. */
-TEST_INSIDE(of_many_that_wait_for_an_end_some_leave_and_wait_for_another)
+TEST_INSIDE(some_of_many_waiters_for_an_end_leave_and_wait_for_another)
 {
     enum { MANY = 5 };
     static const int leaving[] = {2, 1, 3};

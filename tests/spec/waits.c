@@ -40,7 +40,7 @@ static void *lock_and_unlock(void *one)
     return NULL;
 }
 
-TEST_INSIDE(of_a_mutex_the_holder_is_named_and_where_it_was_locked)
+TEST_INSIDE(a_report_names_the_holder_of_a_mutex_and_where_it_was_locked)
 {
     begin();
     STRAND_SCOPE(scope);
@@ -77,7 +77,7 @@ static void *see_a_mutex_handed_over(void *arg)
 }
 
 /* On one thread, where who has it has not gone on yet. */
-TEST_REAL(of_a_mutex_that_was_handed_over_the_next_holder_is_named)
+TEST_REAL(a_report_names_the_next_holder_of_a_handed_over_mutex)
 {
     strand_options options = test_options();
     options.threads = 1;
@@ -403,7 +403,7 @@ TEST_REAL_INSIDE(cycles_are_printed_the_shortest_first_and_long_ones_are_cut)
     strand_scope_cancel(scope, NULL);
 }
 
-TEST_REAL_INSIDE(of_very_many_cycles_the_shortest_are_printed)
+TEST_REAL_INSIDE(the_shortest_of_very_many_cycles_are_printed)
 {
     enum { RINGS = 70 };
     static struct link_of_ring threes[RINGS][3], two[2];

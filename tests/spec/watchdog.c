@@ -1,6 +1,6 @@
 /*
- * The watchdog reports strands that hold their thread, and clean-ups that take long: who, where, for how long, and what
- * that delays.
+ * The watchdog reports strands that hold their thread, and clean-ups that take long: the strand, the place, the
+ * duration, and what that delays.
  */
 #define _GNU_SOURCE
 #define SUITE watchdog
@@ -416,7 +416,7 @@ static void *catches_and_waits_for_the_last_report(void *arg)
 }
 
 /* contract 4.50 */
-TEST_REAL(that_a_clean_up_is_over_is_told_while_the_run_goes_on)
+TEST_REAL(the_end_of_a_late_clean_up_is_reported_while_the_run_continues)
 {
     strand_options options = watched_clean_ups(1);
     (void)first_report("cleaner", &options, catches_and_waits_for_the_last_report, NULL);
@@ -456,7 +456,7 @@ static void *computes_then_sleeps(void *arg)
 }
 
 /* contract 4.71 */
-TEST_REAL(who_stays_late_is_reported_when_it_lasts_twice_as_long_and_once_when_it_is_over)
+TEST_REAL(a_late_strand_is_reported_each_time_the_delay_doubles_and_once_when_it_is_over)
 {
     strand_options options = watched(1);
     reports_open("root", 4);
@@ -515,7 +515,7 @@ static void close_pipe(void)
     strand_close(pipe_of_strands[1]);
 }
 
-/* Of the root: there all that it delays has waited for a while. */
+/* Returns the second report about the root, by which all that it delays has waited for a while. */
 static const struct kept *second_report(strand_fn *root)
 {
     strand_options options = watched(1);
@@ -555,7 +555,7 @@ static void *delays_others(void *arg)
 }
 
 /* contract 4.71 */
-TEST_REAL(what_is_delayed_is_told)
+TEST_REAL(a_report_says_what_the_strand_delays)
 {
     const struct kept *kept = second_report(delays_others);
     CHECK_EQ(kept->late.runnable, 3);
@@ -686,7 +686,7 @@ static void *comes_by_while_others_wait(void *arg)
 
 /* Though timers are served, and it can be cancelled. */
 /* contract 4.71 */
-TEST_REAL(who_never_gives_way_to_those_that_wait_is_reported)
+TEST_REAL(a_strand_that_never_yields_to_runnable_ones_is_reported)
 {
     strand_options options = watched(1);
     options.watchdog_ns = LONG_LIMIT; /* so long a thread is let run at least now and then */

@@ -24,8 +24,9 @@ struct kept {
 
 static struct {
     struct kept kept[REPORTS_MOST];
-    const char *of;            /* NULL: of all; others may be late as well, on a machine that has much to do */
-    _Atomic int count, enough; /* so many reports have come, and end whoever is late */
+    const char
+        *of; /* keep reports about this strand only; NULL: all. On a busy machine other strands may be late too */
+    _Atomic int count, enough; /* number of reports so far; so many release the late strand */
     _Atomic int released;
     int blind;     /* reports of `of` that were not kept: the machine did not let it say in time where it is */
     int signal[2]; /* a pipe that gets a byte then */

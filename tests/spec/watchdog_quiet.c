@@ -42,8 +42,8 @@ static uint64_t count_late(int threads, strand_fn *root)
     return late_at_the_end + (uint64_t)reports.count;
 }
 
-/* On a busy machine a thread may not be let run for longer than the limit: then it is tried again with a longer one,
- * for which root goes on longer, too. Who is reported in the end with any limit comes to no end here. */
+/* On a busy machine a thread may not run for longer than the limit. Then this tries again with a longer limit, for
+ * which root runs longer, too. A strand that is reported with every limit keeps the test from ending. */
 static void nobody_is_late(int threads, strand_fn *root)
 {
     patience = PATIENT;
@@ -76,7 +76,7 @@ static void *computes_in_short_pieces(void *arg)
 }
 
 /* contract 4.71 */
-TEST_REAL(who_gives_way_before_the_limit_is_not_reported)
+TEST_REAL(a_strand_that_yields_before_the_limit_is_not_reported)
 {
     nobody_is_late(1, computes_in_short_pieces);
 }
@@ -115,7 +115,7 @@ static void *comes_by_alone(void *arg)
 }
 
 /* contract 4.71 */
-TEST_REAL(who_would_give_way_or_comes_by_with_nobody_waiting_is_not_reported)
+TEST_REAL(a_strand_that_yields_alone_is_not_reported)
 {
     nobody_is_late(1, yields_alone);
     nobody_is_late(1, comes_by_alone);
@@ -368,10 +368,10 @@ static void *is_late_twice(void *arg)
     return arg;
 }
 
-TEST_REAL(statistics_count_who_was_late)
+TEST_REAL(statistics_count_late_strands)
 {
     strand_options options = watched(1);
-    options.watchdog_ns = PATIENT; /* nobody is late but who is meant to be */
+    options.watchdog_ns = PATIENT; /* only the intended strand is late */
     reports_open(NULL, 0);
     strand_run(&options, is_late_twice, NULL);
 }

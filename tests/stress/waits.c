@@ -94,7 +94,7 @@ static void *crowds_of_waiters_for_a_while(void *arg)
 }
 
 /* contract 4.10 */
-TEST_REAL(all_who_wait_for_one_strand_are_woken_by_its_end)
+TEST_REAL(the_end_of_a_strand_wakes_all_its_waiters)
 {
     test_run(crowds_of_waiters_for_a_while, NULL);
 }
