@@ -160,8 +160,9 @@ int strand_message_forward(strand_message *message, strand_actor to);
  * before. A copied body is valid while the message is handled; a given one belongs to the caller for good. A message
  * that is not in hand is misuse. */
 void *strand_message_take(strand_message *message);
-/** Report the message in hand as unhandled: this is published (strand_actors_subscribe). The message is dropped like
- * any other when its handling ends. A message that is not in hand is misuse. Cost: O(subscribers). */
+/** Report the message in hand as unhandled: this is published (strand_actors_subscribe). If the message is a question
+ * without an answer, its asker gets -EPIPE at once. The message is dropped like any other when its handling ends. A
+ * message that is not in hand is misuse. Cost: O(subscribers). */
 void strand_message_unhandled(strand_message *message);
 
 /* ---- actors ------------------------------------------------------------------------------------------------ */
@@ -351,9 +352,10 @@ bool strand_actor_ended(strand_actor actor);
  *
  * Returns 0, the errors of strand_tell, or:
  *
- * - -EPIPE if there will be no answer: the question became a dead letter, or its handling failed, or the actor that
- *   handled it ends or restarts without an answer, or waits for its children to restart. A question that still waits
- *   then is handled later, and its answer becomes a dead letter.
+ * - -EPIPE if there will be no answer: the question became a dead letter, or was reported as unhandled
+ *   (strand_message_unhandled), or its handling failed, or the actor that handled it ends or restarts without an
+ *   answer, or waits for its children to restart. A question that still waits then is handled later, and its answer
+ *   becomes a dead letter.
  * - -EBADMSG if the answer had another type, or was copied instead of given or the reverse. The answer was refused with
  *   the same code and is a dead letter.
  * - -ENOMEM if there is no memory, also for the answer.
@@ -361,9 +363,9 @@ bool strand_actor_ended(strand_actor actor);
  * - -EDEADLK if the caller is the actor's parent, in a turn, and the question waits at a failed actor that waits for
  *   that parent's decision.
  *
- * An actor that handles the question and does not answer lets the caller wait until the actor ends or restarts. If it
- * forwards the question, this applies to its current receiver. Two actors that ask each other wait forever. Asking
- * oneself in a turn is misuse, and so is NULL for the place.
+ * An actor that handles the question and neither answers nor reports it as unhandled lets the caller wait until the
+ * actor ends or restarts. If it forwards the question, this applies to its current receiver. Two actors that ask each
+ * other wait forever. Asking oneself in a turn is misuse, and so is NULL for the place.
  */
 STRAND_BLOCKS STRAND_CHECKED int strand_ask(strand_actor to, const strand_message_type *type, const void *body,
                                             size_t size, const strand_message_type *into_type, void *into,

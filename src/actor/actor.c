@@ -9,6 +9,7 @@
 #include "event_stream.h"
 #include "foreign.h"
 #include "message.h"
+#include "promise.h"
 #include "registry.h"
 
 #include "../strand/escape.h"
@@ -169,8 +170,9 @@ void strand_message_unhandled(strand_message *message)
 {
     struct thread *thread = must_be_strand("strand_message_unhandled");
     struct runner *r = must_be_in_hand(thread, message, "strand_message_unhandled");
-    r->unhandled = true;
-    event_stream_letter(thread, r->runners->system, STRAND_ACTOR_UNHANDLED, r->self, message);
+    event_stream_unhandled(thread, r, message);
+    if (is_promise(message->sender))
+        promise_settle(thread, message->sender, -EPIPE);
 }
 
 /* ---- functions run by actors -------------------------------------------------------------------------------- */

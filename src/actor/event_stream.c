@@ -259,6 +259,12 @@ void event_stream_letter(struct thread *thread, struct system *system, enum stra
         count_letter(system, to, message);
 }
 
+void event_stream_unhandled(struct thread *thread, struct runner *r, const strand_message *message)
+{
+    r->unhandled = true;
+    event_stream_letter(thread, r->runners->system, STRAND_ACTOR_UNHANDLED, r->self, message);
+}
+
 /* Returns NULL if it has ended. Under the lock of all systems, which keeps its system from ending. */
 static struct system *system_of_actor(struct thread *thread, strand_actor actor)
 {

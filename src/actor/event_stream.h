@@ -14,6 +14,8 @@ static inline bool event_stream_wanted(const struct system *system, enum strand_
 /* Publish a message that an actor did not handle, or that has no receiver. */
 void event_stream_letter(struct thread *thread, struct system *system, enum strand_actor_event kind, strand_actor to,
                          const strand_message *message);
+/* Publish the message in hand as unhandled. */
+void event_stream_unhandled(struct thread *thread, struct runner *r, const strand_message *message);
 /* Publish a dead letter in the system of the actor; if that has ended, in the run's newest system. */
 void event_stream_letter_to(struct thread *thread, strand_actor to, const strand_message *message);
 /* Publish a failure, in the actor's turn; `what`, for the log, as in event_stream_log. */

@@ -3,6 +3,7 @@
  * replaced; one that fails is restarted, unless the supervision of its class says otherwise.
  */
 #include "cell.h"
+#include "event_stream.h"
 #include "message.h"
 #include "optional.h"
 #include "promise.h"
@@ -114,14 +115,6 @@ static bool is_notice(void)
     return is;
 }
 
-/* Publish a message as unhandled, and notify its asker. */
-static void refuse(strand_message *message)
-{
-    strand_message_unhandled(message);
-    if (is_promise(message->sender))
-        promise_settle(thread_self(), message->sender, -EPIPE);
-}
-
 /* The router decides about a failed routee before it sends more to it: it must not wait for room in the routee's
  * mailbox, because only its own decision makes room there. */
 static void decide_first(void)
@@ -149,7 +142,7 @@ static void broadcast(struct router *router, strand_message *message)
 {
     bool asks = is_promise(message->sender) && promise_is_ours(thread_self(), message->sender);
     if (message->type->drop || !message->size) {
-        refuse(message);
+        strand_message_unhandled(message);
         return;
     }
     for (; router->told < router->count; router->told++) {
@@ -163,8 +156,8 @@ static void broadcast(struct router *router, strand_message *message)
         }
         router->refused |= error && error != -EPIPE;
     }
-    if (router->refused)
-        strand_message_unhandled(message);
+    if (router->refused) /* the other routees may answer it */
+        event_stream_unhandled(thread_self(), runner_self(thread_self()), message);
     router->told = 0;
     router->refused = false;
     if (asks) { /* from here on the routees answer it */
@@ -190,7 +183,7 @@ static void pass_on(struct router *router, strand_message *message)
     if (error == -EDEADLK)
         decide_first();
     else if (error)
-        refuse(message);
+        strand_message_unhandled(message);
 }
 
 static void route(void *state, strand_message *message)
@@ -200,7 +193,7 @@ static void route(void *state, strand_message *message)
     if (ended && is_notice())
         forget_ended(router, ended->who);
     else if (!router->count)
-        refuse(message);
+        strand_message_unhandled(message);
     else if (router->what.route == STRAND_ROUTE_ALL)
         broadcast(router, message);
     else

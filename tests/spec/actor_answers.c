@@ -77,6 +77,41 @@ TEST_INSIDE(asking_the_asker_back_returns_that_there_is_no_answer)
     CHECK(test_log_is("answer back") || test_log_is("back answer"));
 }
 
+/* It reports each question as unhandled, and answers it after the next one. */
+static void leave_unhandled(void *state, strand_message *message)
+{
+    strand_actor *before = state;
+    if (before->bits[1])
+        test_log(strand_tell(*before, STRAND_MSG(number, 0)) == -EPIPE ? "late" : "taken");
+    *before = message->sender;
+    strand_message_unhandled(message);
+}
+
+static const strand_actor_class unable = {
+    .size = sizeof unable, .name = "unable", .state_size = sizeof(strand_actor), .receive = leave_unhandled};
+
+static void answer_and_leave_unhandled(void *state, strand_message *message)
+{
+    (void)state;
+    STRAND_IGNORE(strand_reply(message, STRAND_MSG(number, 0)));
+    strand_message_unhandled(message);
+}
+
+static const strand_actor_class both = {.size = sizeof both, .name = "both", .receive = answer_and_leave_unhandled};
+
+/* contract 6.4 */
+TEST_INSIDE(asking_with_a_message_that_is_unhandled_returns_that_there_is_no_answer)
+{
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, NULL, &unable, NULL, 0),
+                 b = strand_actor_spawn(system, NULL, &both, NULL, 0);
+    CHECK_EQ(ask(a), -EPIPE);
+    CHECK_EQ(ask(a), -EPIPE);
+    CHECK_EQ(ask(strand_actor_find(system, "/user")), -EPIPE);
+    CHECK_EQ(ask(b), 0);
+    CHECK_LOG("late");
+}
+
 static strand_event kept;
 
 static void keep(void *state, strand_message *message)

@@ -11,7 +11,7 @@
 
 enum { WORKERS = 3 };
 /* What one of them does with a question. */
-enum { FAIL, ANSWER, ANSWER_WRONGLY, FORGET, END };
+enum { FAIL, ANSWER, ANSWER_WRONGLY, FORGET, END, UNHANDLED };
 
 static _Atomic int drops, workers, tried;
 
@@ -42,6 +42,8 @@ static void work(void *state, strand_message *message)
         STRAND_IGNORE(strand_reply(message, STRAND_MSG(answer, me)));
     if (how == ANSWER_WRONGLY)
         STRAND_IGNORE(strand_reply(message, STRAND_MSG(other, me)));
+    if (how == UNHANDLED)
+        strand_message_unhandled(message);
     if (how == END)
         CHECK_EQ(strand_actor_stop(strand_actor_self(), STRAND_STOP_NEXT), 0);
 }
@@ -86,6 +88,8 @@ TEST_INSIDE(asking_all_gets_the_first_answer_although_others_fail)
     CHECK_EQ(got.who, 2);
     CHECK_EQ(ask_all(&worker, (question){{ANSWER_WRONGLY, FORGET, ANSWER}}, &got), 0);
     CHECK_EQ(got.who, 2);
+    CHECK_EQ(ask_all(&worker, (question){{UNHANDLED, FORGET, ANSWER}}, &got), 0);
+    CHECK_EQ(got.who, 2);
 }
 
 TEST_INSIDE(asking_all_gets_one_answer_and_the_others_are_dropped)
@@ -101,6 +105,7 @@ TEST_INSIDE(asking_all_gets_an_error_when_no_routee_can_answer)
     CHECK_EQ(ask_all(&worker, (question){{FAIL, FAIL, FAIL}}, &got), -EPIPE);
     CHECK_EQ(tried, WORKERS);
     CHECK_EQ(ask_all(&worker, (question){{FAIL, END, FAIL}}, &got), -EPIPE);
+    CHECK_EQ(ask_all(&worker, (question){{UNHANDLED, UNHANDLED, UNHANDLED}}, &got), -EPIPE);
     CHECK_EQ(ask_all(&worker, (question){{ANSWER_WRONGLY, ANSWER_WRONGLY, ANSWER_WRONGLY}}, &got), -EBADMSG);
 }
 
