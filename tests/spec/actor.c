@@ -182,7 +182,7 @@ static void take_even(void *state, strand_message *message)
 static const strand_actor_class taker = {.size = sizeof taker, .name = "taker", .receive = take_even};
 
 /* */
-TEST_INSIDE(what_a_message_owns_is_dropped_unless_it_is_taken)
+TEST_INSIDE(the_resources_of_a_message_are_dropped_unless_they_are_taken)
 {
     begin();
     static owned given[5];

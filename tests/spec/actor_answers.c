@@ -221,7 +221,7 @@ static const strand_actor_class open_book = {
     .size = sizeof open_book, .name = "open book", .receive = count_timeouts, .log_receives = true};
 
 /* As the library marks its own. */
-TEST_INSIDE(what_looks_like_a_receive_timeout_is_a_message_as_any_other)
+TEST_INSIDE(a_message_that_looks_like_a_receive_timeout_is_an_ordinary_one)
 {
     timeouts = 0;
     STRAND_ACTORS(system, NULL);

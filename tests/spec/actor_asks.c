@@ -131,7 +131,7 @@ static void *ask_owned(void *arg)
 }
 
 /* contract 6.4 */
-TEST_INSIDE(what_a_question_owns_is_dropped_once_whatever_becomes_of_it)
+TEST_INSIDE(the_resources_of_a_question_are_dropped_once_in_every_case)
 {
     static struct asking asking;
     held = (strand_event){{0}};
@@ -179,7 +179,7 @@ static void ask_back(void *state, strand_message *message)
 
 static const strand_actor_class returning = {.size = sizeof returning, .name = "returning", .receive = ask_back};
 
-TEST_INSIDE(what_a_question_owns_is_dropped_once_where_it_is_taken_for_a_wrong_answer)
+TEST_INSIDE(the_resources_of_a_question_are_dropped_once_where_it_is_taken_for_a_wrong_answer)
 {
     drops = replied = 0;
     STRAND_ACTORS(system, NULL);

@@ -84,7 +84,7 @@ TEST_INSIDE(actors_take_messages_and_asks_in_cxx_too)
     CHECK_LOG("left left left");
 }
 
-TEST_INSIDE(what_a_message_owns_in_cxx_is_destroyed)
+TEST_INSIDE(the_contents_of_a_message_in_cxx_are_destroyed)
 {
     STRAND_ACTORS(system, nullptr);
     strand_actor a = strand_actor_spawn(system, nullptr, &counter_class, nullptr, 0);

@@ -385,7 +385,7 @@ static void set_timers(void *state, strand_message *message)
 
 static const strand_actor_class late = {.size = sizeof late, .name = "late", .receive = set_timers};
 
-TEST_INSIDE(what_a_timer_was_to_send_is_dropped_once)
+TEST_INSIDE(the_unsent_message_of_a_timer_is_dropped_once)
 {
     begin();
     {
@@ -419,7 +419,7 @@ static void count_letters(void *state, strand_message *message)
 
 static const strand_actor_class listener = {.size = sizeof listener, .name = "listener", .receive = count_letters};
 
-TEST_REAL_INSIDE(what_comes_from_outside_to_one_that_has_ended_is_a_dead_letter)
+TEST_REAL_INSIDE(a_message_from_outside_to_an_ended_actor_is_a_dead_letter)
 {
     static strand_actor a;
     pthread_t thread;

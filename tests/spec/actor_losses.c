@@ -63,7 +63,7 @@ static void *tell_the_ended(void *arg)
     return arg;
 }
 
-TEST_REAL_INSIDE(what_plain_threads_tell_an_actor_that_has_ended_is_dropped_as_a_dead_letter)
+TEST_REAL_INSIDE(a_message_of_a_plain_thread_to_an_ended_actor_is_dropped_as_a_dead_letter)
 {
     pthread_t thread;
     begin();

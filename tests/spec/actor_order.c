@@ -319,7 +319,7 @@ static void *ask_it(void *actor)
     return TEST_PTR(ask(*(strand_actor *)actor));
 }
 
-TEST_INSIDE(what_waits_when_a_stop_begins_is_dead_although_there_are_children_still)
+TEST_INSIDE(messages_that_wait_when_a_stop_begins_are_dead_letters_although_children_remain)
 {
     STRAND_ACTORS(system, NULL);
     spawn_family(system, &narrow);

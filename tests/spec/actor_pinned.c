@@ -400,7 +400,7 @@ static void hand_on(void *state, strand_message *message)
 static const strand_actor_class hand = {.size = sizeof hand, .name = "hand", .receive = hand_on};
 
 /* S-42 */
-TEST_RACE(what_actors_of_dedicated_threads_do_keeps_the_system_up)
+TEST_RACE(work_of_actors_on_dedicated_threads_keeps_the_system_up)
 {
     begin();
     STRAND_ACTORS(system, STRAND_ACTORS_ATTR(.dispatchers = dedicated_and_pinned, .dispatchers_count = 3));

@@ -288,7 +288,7 @@ static strand_actor spawn_one_that_sets(strand_actors system, int64_t ns)
     return a;
 }
 
-TEST_INSIDE(what_a_timer_owns_is_dropped_when_it_has_been_handled)
+TEST_INSIDE(the_message_of_a_timer_is_dropped_when_it_has_been_handled)
 {
     STRAND_ACTORS(system, NULL);
     (void)spawn_one_that_sets(system, STRAND_MS);
@@ -296,7 +296,7 @@ TEST_INSIDE(what_a_timer_owns_is_dropped_when_it_has_been_handled)
     CHECK_EQ(drops, 1);
 }
 
-TEST_INSIDE(what_a_timer_owns_is_dropped_when_it_is_taken_back_or_replaced)
+TEST_INSIDE(the_message_of_a_timer_is_dropped_when_the_timer_is_stopped_or_replaced)
 {
     STRAND_ACTORS(system, NULL);
     command_it(spawn_one_that_sets(system, FOREVER), TAKE_BACK, 0);

@@ -108,7 +108,7 @@ TEST_INSIDE(a_question_that_waits_in_a_mailbox_and_room_that_is_waited_for_are_t
     strand_scope_join(scope);
 }
 
-TEST_INSIDE(of_an_actor_that_rests_it_is_said_that_it_does)
+TEST_INSIDE(a_wait_for_a_suspended_actor_says_that_it_is_suspended)
 {
     STRAND_ACTORS(system, NULL);
     strand_actor till = strand_actor_spawn(system, STRAND_ACTOR_ATTR(.name = "till"), &clerk, NULL, 0);

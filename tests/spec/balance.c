@@ -381,7 +381,7 @@ static void *hear_under_load(void *arg)
     return arg;
 }
 
-TEST_REAL(what_comes_from_outside_is_heard_while_all_threads_are_busy)
+TEST_REAL(outside_events_are_served_while_all_threads_are_busy)
 {
     static const char *const schedulers[] = {"stealing", "global"};
     for (int i = 0; i < 2; i++)

@@ -93,7 +93,7 @@ TEST_INSIDE(values_without_size_are_counted)
     CHECK_EQ(strand_chan_try_receive(chan, NULL), -EAGAIN);
 }
 
-TEST_INSIDE(what_is_sent_is_a_copy)
+TEST_INSIDE(a_sent_message_is_a_copy)
 {
     STRAND_SCOPE(s);
     longs chan = STRAND_CHAN_OPEN(longs, s, 2);
@@ -630,7 +630,7 @@ static void *write_notes(void *arg)
 
 /* For the thread sanitizer: the memory is not atomic. */
 /* contract 8.2 */
-TEST_RACE(what_was_done_before_a_send_is_seen_after_its_receive)
+TEST_RACE(a_receiver_sees_what_was_done_before_the_send)
 {
     for (size_t capacity = 0; capacity < 3; capacity++) {
         STRAND_SCOPE(s);

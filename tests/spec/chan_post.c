@@ -22,7 +22,7 @@ TEST_INSIDE(a_strand_may_post_and_what_does_not_fit_stands_in_the_queue)
     }
 }
 
-TEST_INSIDE(what_a_strand_posts_is_there_at_once_and_before_what_it_sends_later)
+TEST_INSIDE(a_value_posted_by_a_strand_arrives_at_once_and_before_later_sends)
 {
     STRAND_SCOPE(s);
     longs chan = STRAND_CHAN_OPEN(longs, s, 2);
@@ -38,7 +38,7 @@ TEST_INSIDE(what_a_strand_posts_is_there_at_once_and_before_what_it_sends_later)
     }
 }
 
-TEST_INSIDE(what_a_strand_posts_goes_to_a_receiver_that_waits)
+TEST_INSIDE(a_value_posted_by_a_strand_goes_to_a_waiting_receiver)
 {
     STRAND_SCOPE(s);
     longs chan = STRAND_CHAN_OPEN(longs, s, 0);
@@ -53,7 +53,7 @@ TEST_INSIDE(what_a_strand_posts_goes_to_a_receiver_that_waits)
 }
 
 /* H-04 */
-TEST_INSIDE(what_was_posted_before_the_close_is_received_before_it_is_closed)
+TEST_INSIDE(values_posted_before_the_close_are_received_before_the_channel_is_closed)
 {
     STRAND_SCOPE(s);
     longs chan = STRAND_CHAN_OPEN(longs, s, 2);

@@ -721,7 +721,7 @@ void *join_what_fails_by_two(void *arg)
 }
 
 /* An exception of C++ can't carry it. */
-TEST(what_is_suppressed_in_the_exception_of_cxx_that_a_join_throws_is_logged)
+TEST(suppressed_exceptions_of_a_cxx_exception_that_a_join_throws_are_logged)
 {
     Logged logged(join_what_fails_by_two);
     CHECK_LOG("rolled-back too far");

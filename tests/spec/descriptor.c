@@ -312,7 +312,7 @@ static void *read_and_stop(void *arg)
 }
 
 /* contract 2.5 */
-TEST_REAL_INSIDE(what_comes_while_all_threads_are_busy_is_read)
+TEST_REAL_INSIDE(bytes_that_come_while_all_threads_are_busy_are_read)
 {
     open_pipe();
     STRAND_SCOPE(scope);

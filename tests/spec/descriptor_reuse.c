@@ -315,7 +315,7 @@ TEST_REAL_INSIDE(forgetting_a_descriptor_wakes_those_who_wait_and_closes_nothing
     CHECK_EQ(strand_read(fd, &byte, 1), -EBADF);
 }
 
-TEST_REAL_INSIDE(what_the_library_has_made_may_be_closed_by_others_if_it_is_forgotten)
+TEST_REAL_INSIDE(a_descriptor_of_the_library_may_be_closed_by_others_if_it_is_forgotten)
 {
     int ends[2];
     for (int before = 0; before < 2; before++) {

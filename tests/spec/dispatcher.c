@@ -102,7 +102,7 @@ TEST_REAL_INSIDE(an_actor_may_be_pinned_to_a_thread)
 }
 
 /* S-20, S-40 */
-TEST_REAL_INSIDE(those_of_a_pool_of_one_thread_all_run_on_that)
+TEST_REAL_INSIDE(actors_of_a_pool_of_one_thread_all_run_on_it)
 {
     static const strand_dispatcher sql = {
         .size = sizeof sql, .name = "sql", .executor = "fork-join-executor", .threads = 1, .scheduler = "dedicated"};

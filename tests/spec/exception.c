@@ -192,7 +192,7 @@ TEST(a_message_may_be_empty)
     strand_exception_release(e);
 }
 
-TEST(what_a_plain_throw_does_not_say_is_empty)
+TEST(the_members_that_a_plain_throw_does_not_set_are_empty)
 {
     strand_exception *e = test_run_catching(throw_stone, NULL, NULL);
     CHECK_EQ(strand_exception_code(e), 0);

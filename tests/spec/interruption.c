@@ -136,7 +136,7 @@ static void *use_what_does_not_block(void *arg)
 }
 
 /* contract 4.21 */
-TEST_INSIDE(what_does_not_block_is_never_interrupted)
+TEST_INSIDE(operations_that_do_not_block_are_never_interrupted)
 {
     test_run_cancelled(use_what_does_not_block, NULL);
     CHECK_LOG("through");

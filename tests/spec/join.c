@@ -76,7 +76,7 @@ static void *write_plainly(void *number)
 
 /* For the thread sanitizer: the memory is not atomic. */
 /* contract 8.1 */
-TEST_RACE(what_children_did_is_seen_after_the_join_of_their_scope)
+TEST_RACE(the_join_of_a_scope_sees_what_its_children_did)
 {
     for (long i = 0; i < test_scale(1000); i++) {
         long numbers[8] = {0};

@@ -351,7 +351,7 @@ TEST_INSIDE(an_exception_that_leaves_the_scope_is_not_replaced_by_live_strands)
     strand_exception_release(e);
 }
 
-TEST_INSIDE(what_a_live_child_throws_when_it_is_cancelled_is_suppressed_in_live_strands)
+TEST_INSIDE(an_exception_of_a_cancelled_live_child_is_suppressed_in_live_strands)
 {
     struct leaving leaving = {.fn = test_child_throws, .deed = let_it_start};
     strand_exception *e = strand_try(do_and_leave, &leaving, NULL);

@@ -210,7 +210,7 @@ static void *bind_own(void *unused)
     return unused;
 }
 
-TEST_INSIDE(what_a_child_binds_its_parent_does_not_see)
+TEST_INSIDE(a_parent_does_not_see_a_binding_of_its_child)
 {
     STRAND_SCOPE(s);
     STRAND_LOCAL(&USER, TEST_PTR(1));

@@ -377,7 +377,7 @@ TEST(the_next_holder_of_an_object_sees_what_was_done_before_its_release)
 }
 
 /* V-02, contract 8.2 */
-TEST(what_was_done_on_another_pool_is_seen_as_on_ones_own)
+TEST(the_next_holder_on_another_pool_sees_what_was_done_before_the_release)
 {
     run_on_four(hand_over, &hands);
 }

@@ -348,7 +348,7 @@ static void *spawn_in_a_section(void *arg)
 }
 
 /* N-02 */
-TEST(what_does_not_block_is_allowed_in_a_no_suspend_section_and_children_are_free)
+TEST(operations_that_do_not_block_are_allowed_in_a_no_suspend_section_and_children_are_free)
 {
     test_run(spawn_in_a_section, NULL);
     CHECK_LOG("inside after");

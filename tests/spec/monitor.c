@@ -53,7 +53,7 @@ static void *move_back_and_forth(void *arg)
 }
 
 /* N-02 */
-TEST_RACE(what_is_done_in_a_monitor_is_one_step_on_several_threads_too)
+TEST_RACE(a_monitor_makes_one_step_on_several_threads_too)
 {
     for (long round = 0; round < test_scale(20); round++) {
         struct account account = {0};

@@ -320,7 +320,7 @@ static void *count_to_three(void *number)
 }
 
 /* contract 8.1 */
-TEST_INSIDE(what_was_done_before_an_offload_is_seen_by_it_and_what_it_did_after_it)
+TEST_INSIDE(an_offloaded_function_sees_what_was_done_before_and_its_caller_what_it_did)
 {
     int number = 0;
     for (int i = 0; i < 50; i++) {

@@ -281,7 +281,7 @@ TEST_INSIDE(a_message_may_be_received_into_the_stack_of_a_shared_fibre)
 
 /* ---- closing, and the end ------------------------------------------------------------------- */
 
-TEST_INSIDE(what_is_in_a_closed_port_is_still_received)
+TEST_INSIDE(messages_in_a_closed_port_are_still_received)
 {
     STRAND_SCOPE(scope);
     strand_port port = open_longs(scope, 4);

@@ -365,7 +365,7 @@ TEST_INSIDE(a_select_of_a_port_counts_as_long_as_it_waits)
 /* ---- pools ----------------------------------------------------------------------------------- */
 
 /* S-36 */
-TEST_RACE(of_another_pool_and_of_all)
+TEST_RACE(quiescence_of_another_pool_and_of_all_pools)
 {
     static _Atomic int done;
     done = 0;
@@ -393,7 +393,7 @@ static void *wait_for_the_other(void *arg)
 }
 
 /* S-37 */
-TEST_RACE(of_a_pool_that_is_closed_meanwhile)
+TEST_RACE(quiescence_of_a_pool_that_is_closed_meanwhile)
 {
     static _Atomic int done;
     done = 0;
@@ -552,7 +552,7 @@ static void *yield_until_it_is_enough(void *arg)
 }
 
 /* S-42 */
-TEST_REAL_RACE(what_is_pinned_to_a_thread_that_comes_back_later_is_not_overlooked)
+TEST_REAL_RACE(a_strand_pinned_to_a_thread_that_comes_back_later_is_not_overlooked)
 {
     pthread_t driver;
     driven = enough = 0;

@@ -240,7 +240,7 @@ TEST_INSIDE(asking_all_gets_an_answer_although_one_has_ended)
 }
 
 /* Its notice is behind all of them. */
-TEST_INSIDE(what_a_router_has_waiting_goes_to_those_that_are_there)
+TEST_INSIDE(the_waiting_messages_of_a_router_go_to_the_routees_that_are_left)
 {
     lose_one(STRAND_ROUTE_IN_TURN);
     lose_one(STRAND_ROUTE_SMALLEST);

@@ -934,7 +934,7 @@ static void *write_notes(void *arg)
 
 /* For the thread sanitizer: the memory is not atomic. */
 /* X-14, contract 8.2 */
-TEST_RACE(what_was_done_before_a_select_is_seen_by_its_partner)
+TEST_RACE(a_partner_of_a_select_sees_what_was_done_before_it)
 {
     STRAND_SCOPE(s);
     notes chans[2] = {STRAND_CHAN_OPEN(notes, s, 0), STRAND_CHAN_OPEN(notes, s, 1)};

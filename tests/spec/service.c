@@ -81,7 +81,7 @@ static void *spawn_hundred(void *scope)
 }
 
 /* contract 4.72 */
-TEST_INSIDE(what_others_spawn_into_an_open_service_is_consumed_while_its_owner_joins_it)
+TEST_INSIDE(strands_that_others_spawn_into_an_open_service_are_consumed_while_its_owner_joins_it)
 {
     begin();
     static strand_scope scope;

@@ -35,7 +35,7 @@ static void *double_it(void *arg)
 }
 
 /* With several threads the thread sanitizer proves both directions. */
-TEST_RACE(what_happens_before_a_spawn_is_seen_by_the_child_and_what_it_does_after_its_join)
+TEST_RACE(a_child_sees_what_happened_before_its_spawn_and_its_joiner_what_it_did)
 {
     STRAND_SCOPE(s);
     for (long i = 0; i < test_scale(10000); i++) {

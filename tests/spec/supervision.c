@@ -340,7 +340,7 @@ static const strand_actor_class united = {.size = sizeof united,
 
 /* The two restart beside each other, so only the order of each one's words is certain. */
 /* */
-TEST_INSIDE(what_is_decided_about_one_may_happen_to_all)
+TEST_INSIDE(a_directive_for_one_child_may_apply_to_all)
 {
     begin();
     STRAND_ACTORS(system, NULL);
@@ -403,7 +403,7 @@ static void *run_a_failing_system(void *arg)
 
 /* It fails more often than the guardian restarts it. */
 /* contract 6.4 */
-TEST_INSIDE(what_nobody_deals_with_is_the_owners_failure)
+TEST_INSIDE(an_unhandled_failure_is_the_owners_failure)
 {
     strand_exception *e = strand_try(run_a_failing_system, NULL, NULL);
     CHECK_KIND(e, &TEST_ERROR);

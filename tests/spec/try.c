@@ -98,7 +98,7 @@ TEST_INSIDE(only_the_first_matching_catch_block_runs)
     CHECK_LOG("deep error");
 }
 
-TEST_INSIDE(what_the_inner_try_catches_the_outer_never_sees)
+TEST_INSIDE(the_outer_try_never_sees_what_the_inner_one_catches)
 {
     STRAND_TRY {
         TEST_LEAVING("in1");
@@ -187,7 +187,7 @@ TEST_INSIDE(clean_ups_around_a_try_block_run_once_and_those_inside_run_once)
 /* ---- throwing in a catch block -------------------------------------------------------------- */
 
 /* contract 4.53 */
-TEST_INSIDE(what_a_catch_block_throws_its_own_try_does_not_catch)
+TEST_INSIDE(a_try_block_does_not_catch_an_exception_of_its_own_catch_block)
 {
     STRAND_TRY {
         STRAND_TRY {

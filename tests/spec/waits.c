@@ -668,7 +668,7 @@ static const struct scenario things[] = {
 };
 
 /* V-22 */
-TEST_INSIDE(what_has_no_holder_is_reported_with_its_state)
+TEST_INSIDE(an_object_without_a_holder_is_reported_with_its_state)
 {
     PLAY_ALL(things, false, strand_waits_print);
 }

@@ -479,7 +479,7 @@ TEST_REAL(a_late_strand_is_reported_each_time_the_delay_doubles_and_once_when_it
     CHECK(strstr(end->text, "\n") == NULL); /* one line */
 }
 
-TEST_REAL(that_it_is_over_is_said_at_the_end_of_the_run_at_the_latest)
+TEST_REAL(the_end_of_a_case_is_reported_at_the_end_of_the_run_at_the_latest)
 {
     for (int i = 0; i < 3; i++) {
         strand_options options = watched(1);
