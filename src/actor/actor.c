@@ -32,10 +32,10 @@ static int make_actor(struct thread *thread, struct system *system, strand_actor
     if (UNLIKELY(error))
         return error;
     thread = thread_self();
-    struct kind *kind = kind_of(thread, runners, class, size);
-    if (UNLIKELY(!kind))
+    struct cell_type *type = cell_type_of(thread, runners, class, size);
+    if (UNLIKELY(!type))
         return -ENOMEM;
-    return cell_make(thread, kind, parent, attr ? attr->name : NULL, args, class->start ? CALL_START : 0, first, out);
+    return cell_make(thread, type, parent, attr ? attr->name : NULL, args, class->start ? CALL_START : 0, first, out);
 }
 
 static void check_spawn(const strand_actor_attr *attr, const strand_actor_class *class, const void *args, size_t size,

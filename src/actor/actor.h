@@ -5,26 +5,27 @@
  *           parent and its children; strands that stop it.
  * STATE     cell.word, one of
  *             serial << WORD_SERIAL | CELL_FRESH          dormant: nothing to do; FRESH: never woken yet
- *             wakes << CELL_WAKES | task | CELL_AWAKE     it has a task, which has the serial
+ *             wakes << CELL_WAKES | activation | CELL_AWAKE     it has an activation, which has the serial
  *             serial << WORD_SERIAL | WORD_FREE           ended: the memory is free, or about to be
  *           and in the first two CELL_LOCK: the cell is locked. In a run of one thread nothing here is atomic, and LOCK
  *           is never set.
  *
- *             dormant --wake: a task, with the first message in it--> awake --retire: nothing is queued--> dormant
- *             awake --close--> ended
+ *             dormant --wake: an activation, with the first message in it--> awake --retire: nothing is queued-->
+ * dormant awake --close--> ended
  *
- *           task.flags: SCHEDULED: a runner has it, or will get it; SUSPENDED, WAITS (for its children): it handles no
- *           messages, and stays awake without a runner while there is nothing else to do.
- * OWNERSHIP the cell's lock protects the queues and flags of a task, and the list of a cell's children. The state of an
- *           actor, task.batch, and its supervision belong to the runner that has the task, from one turn to the next.
- *           The parent's lock protects a cell's place in its parent's list; the parent's cell outlives it.
- * INVARIANTS [A1] a task has at most one runner, and a runner one task. [A2] a party that finds a cell dormant and
- *           queues something wakes it, under the same lock under which its runner finds the queues empty: nothing is
- *           queued at a dormant cell. [A3] a task that has something to do is SCHEDULED. [A4] a cell's memory stays
- *           that of a cell for ever, and a task's that of a task: so through a stale reference one reads another
- *           serial, or none. [A5] each message that was taken is handled, or a dead letter, once. [A6] no call in a
- *           turn of a parent waits for a child of its own that waits for its decision; deadlock.c says which longer
- *           cycles that leaves out.
+ *           activation.flags: SCHEDULED: a runner has it, or will get it; SUSPENDED, WAITS (for its children): it
+ *           handles no messages, and stays awake without a runner while there is nothing else to do.
+ * OWNERSHIP the cell's lock protects the queues and flags of an activation, and the list of a cell's children. The
+ *           state of an actor, activation.batch, and its supervision belong to the runner that has the activation, from
+ *           one turn to the next. The parent's lock protects a cell's place in its parent's list; the parent's cell
+ *           outlives it.
+ * INVARIANTS [A1] an activation has at most one runner, and a runner one activation. [A2] a party that finds a cell
+ *           dormant and queues something wakes it, under the same lock under which its runner finds the queues empty:
+ *           nothing is queued at a dormant cell. [A3] an activation that has something to do is SCHEDULED. [A4] a
+ *           cell's memory stays that of a cell for ever, and an activation's that of an activation: so through a stale
+ *           reference one reads another serial, or none. [A5] each message that was taken is handled, or a dead letter,
+ *           once. [A6] no call in a turn of a parent waits for a child of its own that waits for its decision;
+ *           deadlock.c says which longer cycles that leaves out.
  * ORDER OF LOCKS one cell's at a time. The lock of runners below it; a promise's, one at a time, above it.
  * BEGINNING a cell appears with its word, which is written LOCKED under the parent's lock, as it enters the list of
  *           children: a parent that stops finds it, or it is not created. The holder of that lock waits for no other
@@ -32,17 +33,17 @@
  * END       from STOPPING on nothing is queued: a later message is a dead letter. So is each message that was queued
  *           before.
  * ORDERING  [A7] LOCK is taken by acquire and released by release: one turn happens before the next, and a send before
- *           the handling of its message. [A8] A reader without the lock (cell_ref) loads the word, the task's serial,
- *           and the word again, by acquire. The serial of a task is stored by release, after the word of the cell that
- *           it served before was changed: so a reader that finds the same word twice has read that cell's serial.
- *           [A9] the store that clears a watch's `linked` (release) is the notifier's last access to it, and pairs with
- *           the load of the watch's owner (acquire), which may free it then.
+ *           the handling of its message. [A8] A reader without the lock (cell_ref) loads the word, the activation's
+ *           serial, and the word again, by acquire. The serial of an activation is stored by release, after the word of
+ *           the cell that it served before was changed: so a reader that finds the same word twice has read that cell's
+ *           serial. [A9] the store that clears a watch's `linked` (release) is the notifier's last access to it, and
+ *           pairs with the load of the watch's owner (acquire), which may free it then.
  * NOT DONE  a strand for each turn: it would have to be anchored, which takes the lock of the system's scope twice. A
  *           queue of actors beside the threads' queues of fibres, served by a few strands: handlers block, so there
  *           would have to be more strands at any moment, and it would be a second scheduler. A mailbox without a lock:
  *           whether it is empty is decided by the sender and the runner together, by one word, and with a lock in that
- *           word a message costs one compare-and-swap. Lock, serial and flags in one word and the task in another:
- *           eight bytes for each of a million actors.
+ *           word a message costs one compare-and-swap. Lock, serial and flags in one word and the activation in
+ *           another: eight bytes for each of a million actors.
  * TESTED BY tests/models/actor.pml, tests/sim/actors.c, tests/spec/actor.c.
  */
 #ifndef ACTOR_ACTOR_H
@@ -55,8 +56,8 @@
 #include "../strand/scope.h"
 #include "actor_layer.h"
 
-/* WAKES: above the address of a task is a count of its uses, in 15 bits: a reader that finds the same word before and
- * after reading the task knows that the task has not served another cell meanwhile. */
+/* WAKES: above the address of an activation is a count of its uses, in 15 bits: a reader that finds the same word
+ * before and after reading the activation knows that the activation has not served another cell meanwhile. */
 enum { CELL_LOCK = 1, CELL_AWAKE = 2, CELL_FRESH = 4, CELL_BITS = 7, CELL_WAKES = 48, CELL_WAKES_MOST = (1 << 15) - 1 };
 /* Bits in the serial of a reference: an actor; a system's handle. */
 #define MARK_ACTOR (UINT64_C(1) << 58)
@@ -71,8 +72,9 @@ struct runner;
 
 /* ---- what is pooled (rule S-23) ----------------------------------------------------------------------------- */
 
-/* Compile-time switches for comparisons by bench/actor_pool.c only: tasks and envelopes from malloc; how many idle
- * runners each thread keeps, 0 being a strand for each time that an actor is awake. With malloc [A4] does not hold. */
+/* Compile-time switches for comparisons by bench/actor_pool.c only: activations and envelopes from malloc; how many
+ * idle runners each thread keeps, 0 being a strand for each time that an actor is awake. With malloc [A4] does not
+ * hold. */
 #ifndef STRAND_ACTOR_TASKS_MALLOC
 #define STRAND_ACTOR_TASKS_MALLOC 0
 #endif
@@ -96,7 +98,7 @@ struct envelope {
 };
 _Static_assert(sizeof(struct envelope) == 48, "a small message takes one line of the cache");
 
-/* Requests of the tree to an actor: served before messages, and between any two. Bits of task.calls. */
+/* Requests of the tree to an actor: served before messages, and between any two. Bits of activation.calls. */
 enum {
     CALL_START = 1,
     CALL_STOP = 2,
@@ -104,7 +106,7 @@ enum {
     CALL_RESTART = 8,
     CALL_SUSPEND = 16,
     CALL_ALONE = 32,   /* its last child has ended */
-    CALL_FAILED = 64,  /* children have failed: task.failed */
+    CALL_FAILED = 64,  /* children have failed: activation.failed */
     CALL_NOW = 128,    /* with STOP: cancel the strand that handles a message */
     CALL_DECIDED = 256 /* its parent has decided about it: causes no action by itself */
 };
@@ -112,9 +114,9 @@ enum {
 /* ---- an actor ---------------------------------------------------------------------------------------------- */
 
 /* What actors of one class in one system have in common. */
-struct kind {
-    struct kind *next;          /* in system.kinds */
-    struct index_node by_parts; /* in system.more_kinds */
+struct cell_type {
+    struct cell_type *next;     /* in system.types */
+    struct index_node by_parts; /* in system.further_types */
     struct system *system;
     const strand_actor_class *class;
     struct runners *runners;
@@ -134,7 +136,7 @@ struct cell {
     struct cell *parent;
     struct cell *newer, *older; /* siblings: under the parent's lock */
     struct cell *children;      /* the newest */
-    uintptr_t form;             /* its kind; or its `struct optional` | FORM_OPTIONAL. Changed under the lock */
+    uintptr_t form;             /* its cell_type; or its `struct optional` | FORM_OPTIONAL. Changed under the lock */
     char state[];
 };
 enum { FORM_OPTIONAL = 1 };
@@ -144,7 +146,7 @@ _Static_assert(sizeof(struct cell) == 48, "what a dormant actor has beside its s
 
 /* Properties that few actors have. Those marked "own" belong to the actor's turn. */
 struct optional {
-    struct kind *kind;
+    struct cell_type *type;
     struct cell *cell;
     struct link watchers, askers;  /* get a notice of its end; the askers, that there is no answer: under the lock */
     struct tree watching;          /* own: the actors of whose end it gets a notice */
@@ -166,18 +168,18 @@ struct optional {
 };
 
 /* What an awake actor has. */
-struct task {
-    _Atomic uint64_t serial; /* the cell's; 0: the task is free */
+struct activation {
+    _Atomic uint64_t serial; /* the cell's; 0: the activation is free */
     struct cell *cell;
-    struct runner *runner; /* of a SCHEDULED task; NULL: it waits for one */
-    struct task *next;     /* in runners.starved */
+    struct runner *runner;   /* of a SCHEDULED activation; NULL: it waits for one */
+    struct activation *next; /* in runners.starved */
     struct envelope *first, **last;
     struct envelope *batch;    /* taken out of the queue; comes before it */
     struct envelope **counted; /* in the queue: all messages before it are ENVELOPE_EXTRA */
     _Atomic uint32_t calls;    /* CALL_*; written under the lock */
     uint32_t queued, taken;    /* waiting messages; size of the batch when that was taken */
-    uint16_t flags;            /* TASK_* */
-    uint16_t wakes;            /* how often the task was used */
+    uint16_t flags;            /* ACTIVATION_* */
+    uint16_t wakes;            /* how often the activation was used */
     struct link waiters;       /* senders that wait for room: by their wait nodes, whose value is the envelope */
     struct cell *cursor;       /* of a walk through the children: the next one */
     struct failure *failed;    /* children's, the newest first */
@@ -186,15 +188,15 @@ struct task {
 };
 
 enum {
-    TASK_SCHEDULED = 1,
-    TASK_SUSPENDED = 2,
-    TASK_WAITS = 4,
-    TASK_STOPPING = 8,
-    TASK_RESTARTING = 16,
-    TASK_FRESH = 32,
-    TASK_NOW = 64,        /* its children must stop at once, too */
-    TASK_UNSTARTED = 128, /* its start function has not returned: its stop function is not called */
-    TASK_UNDECIDED = 256  /* it has failed, and its parent has not decided about it yet */
+    ACTIVATION_SCHEDULED = 1,
+    ACTIVATION_SUSPENDED = 2,
+    ACTIVATION_WAITS = 4,
+    ACTIVATION_STOPPING = 8,
+    ACTIVATION_RESTARTING = 16,
+    ACTIVATION_FRESH = 32,
+    ACTIVATION_NOW = 64,        /* its children must stop at once, too */
+    ACTIVATION_UNSTARTED = 128, /* its start function has not returned: its stop function is not called */
+    ACTIVATION_UNDECIDED = 256  /* it has failed, and its parent has not decided about it yet */
 };
 
 /* A child that has failed, and waits for a decision. */
@@ -217,25 +219,25 @@ struct runner {
     struct link others;  /* in system.living, or system.ended */
     struct runners *runners;
     struct cb *strand;
-    struct task *task; /* NULL: idle; if woken without one, it ends */
+    struct activation *activation; /* NULL: idle; if woken without one, it ends */
     struct cell *cell;
     struct envelope *in_hand;
     struct envelope *notice;   /* the last message of the turn that was a notice of an end that it watched */
     strand_behaviour *receive; /* the actor's current behaviour */
     void *state;
-    bool slow; /* kind.slow, or the cell has a struct optional */
+    bool slow; /* type.slow, or the cell has a struct optional */
     strand_actor self;
     strand_scope scope;
-    _Atomic uint64_t asks;       /* the promise that its strand waits for; 0: none [A6] */
-    _Atomic bool queues;         /* its strand waits for room in a mailbox [A6] */
-    _Atomic uint32_t idle;       /* RUNNER_* */
-    uint32_t left;               /* messages left in its turn; 0: the turn has not begun */
-    bool launched;               /* its strand has begun, or is about to */
-    bool over;                   /* it takes no more tasks */
-    bool unhandled;              /* strand_message_unhandled has been called for the message in hand */
-    struct extra label;          /* the name of the strand: its actor's name, or the class */
-    const struct kind *labelled; /* label belongs to this kind; NULL: to one actor */
-    strand_exception *fatal;     /* the system's failure, by which it ends */
+    _Atomic uint64_t asks;            /* the promise that its strand waits for; 0: none [A6] */
+    _Atomic bool queues;              /* its strand waits for room in a mailbox [A6] */
+    _Atomic uint32_t idle;            /* RUNNER_* */
+    uint32_t left;                    /* messages left in its turn; 0: the turn has not begun */
+    bool launched;                    /* its strand has begun, or is about to */
+    bool over;                        /* it takes no more activations */
+    bool unhandled;                   /* strand_message_unhandled has been called for the message in hand */
+    struct extra label;               /* the name of the strand: its actor's name, or the class */
+    const struct cell_type *labelled; /* label belongs to this type; NULL: to one actor */
+    strand_exception *fatal;          /* the system's failure, by which it ends */
 };
 
 /* Limits of runners: threads that keep idle runners, how many each keeps, messages in a turn, and how many runners may
@@ -247,7 +249,8 @@ enum {
     COMMON_MOST = 64,
     UNBEGUN_MOST = 1024
 };
-_Static_assert(sizeof(struct task) <= TASK_SIZE && sizeof(struct runner) <= RUNNER_SIZE, "they lie in slabs");
+_Static_assert(sizeof(struct activation) <= ACTIVATION_SIZE && sizeof(struct runner) <= RUNNER_SIZE,
+               "they lie in slabs");
 
 /* The runners of one dispatcher. */
 struct runners {
@@ -258,7 +261,7 @@ struct runners {
     struct pool *pool;
     int pin;                     /* the index of their only thread; -1: any */
     int threads_most;            /* if the number of threads grows; otherwise 0 */
-    _Atomic int active, threads; /* likewise: tasks that have a runner, and threads */
+    _Atomic int active, threads; /* likewise: activations that have a runner, and threads */
     uint32_t most;               /* messages in a turn */
     int64_t quantum;             /* ns of a turn; 0: until other strands wait */
     char name[32];
@@ -271,8 +274,8 @@ struct runners {
     _Atomic bool from_outside;  /* threads without a list have asked for runners: `shared_idle` should have some */
     struct runner *shared_idle; /* idle ones that no thread keeps */
     uint32_t shared_idle_count;
-    _Atomic uint32_t unbegun;     /* runners that were made, and have not begun */
-    struct task *starved, **last; /* tasks without a runner, FIFO */
+    _Atomic uint32_t unbegun;           /* runners that were made, and have not begun */
+    struct activation *starved, **last; /* activations without a runner, FIFO */
 };
 
 /* Timers of a system: src/actor/actor_timers.c. */
@@ -290,7 +293,7 @@ struct names {
     size_t room, count;
 };
 
-enum { KINDS_NEAR = 32, EVENTS = 6 };
+enum { TYPES_NEAR = 32, EVENTS = 6 };
 
 struct system {
     struct system *older; /* by age, in the run: under its lock */
@@ -300,12 +303,12 @@ struct system {
     strand_scope scope;
     strand_actor root, user, own; /* once these have ended, the cells may be reused */
     atomic_flag lock;
-    struct kind *_Atomic kinds; /* the first KINDS_NEAR: read without the lock */
-    uint32_t kinds_near;        /* how many these are: under the lock */
-    struct tree more_kinds;     /* the others, by their parts: under the lock */
-    struct link living, ended;  /* under the lock */
-    struct link failed;         /* under the lock: runners ended by the system's failure, which the owner consumes */
-    _Atomic bool closing;       /* the owner waits for the runners' ends: set under the lock */
+    struct cell_type *_Atomic types; /* the first TYPES_NEAR: read without the lock */
+    uint32_t types_near;             /* how many these are: under the lock */
+    struct tree further_types;       /* the others, by their parts: under the lock */
+    struct link living, ended;       /* under the lock */
+    struct link failed;   /* under the lock: runners ended by the system's failure, which the owner consumes */
+    _Atomic bool closing; /* the owner waits for the runners' ends: set under the lock */
     strand_event over;
     _Atomic bool has_ended;
     struct cb *_Atomic joiner; /* the owner, in strand_actors_join */
@@ -344,9 +347,9 @@ static inline strand_actor ref_of(const struct cell *cell, uint64_t serial)
     return (strand_actor){{(uint64_t)(uintptr_t)cell, serial | MARK_ACTOR}};
 }
 
-static inline struct task *word_task(uint64_t word)
+static inline struct activation *word_activation(uint64_t word)
 {
-    return (struct task *)(uintptr_t)(word & ((UINT64_C(1) << CELL_WAKES) - 1) & ~(uint64_t)CELL_BITS);
+    return (struct activation *)(uintptr_t)(word & ((UINT64_C(1) << CELL_WAKES) - 1) & ~(uint64_t)CELL_BITS);
 }
 
 static inline const struct slab_chunk *cell_chunk(const struct cell *cell)
@@ -359,7 +362,7 @@ static inline struct runner *runner_self(struct thread *thread);
 
 /* What a runner's strand runs: system.serve, once it has begun. */
 void *runner_main(void *arg);
-/* system.serve: serve one task after the other until the runner is over. */
+/* system.serve: serve one activation after the other until the runner is over. */
 void *turns_serve(struct runner *r);
 
 static inline struct runner *runner_self(struct thread *thread)
@@ -387,20 +390,20 @@ static inline bool ref_is_ours(const struct thread *thread, strand_actor actor)
     return slab >= run->cells && slab < run->cells + CELL_CLASSES;
 }
 
-/* A damaged reference leads anywhere. The library's tasks lie where its handles do. */
-static inline bool is_task(const struct task *task)
+/* A damaged reference leads anywhere. The library's activations lie where its handles do. */
+static inline bool is_activation(const struct activation *activation)
 {
-    return STRAND_ACTOR_TASKS_MALLOC || arch_in_handles(task);
+    return STRAND_ACTOR_TASKS_MALLOC || arch_in_handles(activation);
 }
 
 /* Take the lock, unless the reference, which is of this run, is stale. *word: what it was. An awake cell's serial is
- * read under the lock: before that its task may serve another cell, and then this one again. A damaged reference may
- * lead into the state of an actor, which holds any words. */
+ * read under the lock: before that its activation may serve another cell, and then this one again. A damaged reference
+ * may lead into the state of an actor, which holds any words. */
 static inline bool cell_lock(struct thread *thread, struct cell *cell, uint64_t serial, uint64_t *word)
 {
     uint64_t w = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A7] */
     for (;;) {
-        if (UNLIKELY(w & CELL_AWAKE ? !is_task(word_task(w)) : word_serial(w) != serial))
+        if (UNLIKELY(w & CELL_AWAKE ? !is_activation(word_activation(w)) : word_serial(w) != serial))
             return false;
         if (!thread->concurrent)
             break;
@@ -414,7 +417,7 @@ static inline bool cell_lock(struct thread *thread, struct cell *cell, uint64_t 
     }
     arch_san_acquire(cell);
     *word = w;
-    if (!(w & CELL_AWAKE) || LIKELY(atomic_load_explicit(&word_task(w)->serial, memory_order_relaxed) == serial))
+    if (!(w & CELL_AWAKE) || LIKELY(atomic_load_explicit(&word_activation(w)->serial, memory_order_relaxed) == serial))
         return true;
     arch_san_release(cell);
     atomic_store_explicit(&cell->word, w, memory_order_release); /* [A7] */
@@ -450,15 +453,16 @@ static inline struct optional *cell_optional(const struct cell *cell)
     return form & FORM_OPTIONAL ? (struct optional *)(form - FORM_OPTIONAL) : NULL;
 }
 
-static inline struct kind *cell_kind(const struct cell *cell)
+static inline struct cell_type *cell_type(const struct cell *cell)
 {
     uintptr_t form = plain_load(&cell->form, memory_order_acquire); /* [PB1] */
-    return LIKELY(!(form & FORM_OPTIONAL)) ? (struct kind *)form : ((struct optional *)(form - FORM_OPTIONAL))->kind;
+    return LIKELY(!(form & FORM_OPTIONAL)) ? (struct cell_type *)form
+                                           : ((struct optional *)(form - FORM_OPTIONAL))->type;
 }
 
 static inline void *cell_state(struct cell *cell)
 {
-    return UNLIKELY(cell_kind(cell)->outside) ? *(void **)(void *)cell->state : cell->state;
+    return UNLIKELY(cell_type(cell)->outside) ? *(void **)(void *)cell->state : cell->state;
 }
 
 /* The reference to a cell whose memory can't be reused meanwhile; {0}: it has ended. */

@@ -7,7 +7,8 @@
 #define CELLS(class, size) SLAB(cells[class], size),
 #define ENVELOPES(class, size) SLAB(envelopes[class], size),
 
-static const struct slab_plan slabs[] = {EACH_CELL_CLASS(CELLS) EACH_ENVELOPE_CLASS(ENVELOPES) SLAB(tasks, TASK_SIZE),
+static const struct slab_plan slabs[] = {EACH_CELL_CLASS(CELLS) EACH_ENVELOPE_CLASS(ENVELOPES)
+                                             SLAB(activations, ACTIVATION_SIZE),
                                          SLAB(runners, RUNNER_SIZE), SLAB(promises, PROMISE_SIZE)};
 
 const struct layer actor_layer = {slabs, sizeof slabs / sizeof *slabs};

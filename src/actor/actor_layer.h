@@ -16,12 +16,12 @@ enum { CELL_CLASSES = 5, ENVELOPE_CLASSES = 2 };
 static const uint16_t cell_sizes[CELL_CLASSES] = {EACH_CELL_CLASS(SIZE_OF_CLASS)};
 static const uint16_t envelope_sizes[ENVELOPE_CLASSES] = {EACH_ENVELOPE_CLASS(SIZE_OF_CLASS)};
 
-enum { TASK_SIZE = 128, RUNNER_SIZE = 256, PROMISE_SIZE = 128 };
+enum { ACTIVATION_SIZE = 128, RUNNER_SIZE = 256, PROMISE_SIZE = 128 };
 
 struct actor_run {
     struct sync_run sync;
     struct slab cells[CELL_CLASSES];         /* actors */
-    struct slab tasks;                       /* of TASK_SIZE bytes: of actors that are awake */
+    struct slab activations;                 /* of ACTIVATION_SIZE bytes: of actors that are awake */
     struct slab runners;                     /* of RUNNER_SIZE bytes: the strands that run actors */
     struct slab promises;                    /* of PROMISE_SIZE bytes: answers that are awaited; handles of systems */
     struct slab envelopes[ENVELOPE_CLASSES]; /* messages to actors */
@@ -31,7 +31,7 @@ struct actor_run {
 
 struct actor_thread {
     struct sync_thread sync;
-    struct slab_cache cells[CELL_CLASSES], tasks, runners, promises, envelopes[ENVELOPE_CLASSES];
+    struct slab_cache cells[CELL_CLASSES], activations, runners, promises, envelopes[ENVELOPE_CLASSES];
 };
 
 extern const struct layer actor_layer;

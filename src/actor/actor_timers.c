@@ -236,7 +236,7 @@ static void remove_due(struct thread *thread, struct actor_timers *timers, struc
 static void stop(struct thread *thread, struct optional *optional, struct due *due)
 {
     index_remove(&optional->timers, &due->by_key);
-    remove_due(thread, &optional->kind->system->timers, due);
+    remove_due(thread, &optional->type->system->timers, due);
 }
 
 void actor_timers_forget(struct thread *thread, struct optional *optional)

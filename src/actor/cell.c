@@ -1,5 +1,5 @@
 /*
- * Cells and their tasks. The protocol block is in actor.h.
+ * Cells and their activations. The protocol block is in actor.h.
  */
 #include "cell.h"
 
@@ -13,33 +13,33 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* ---- kinds ------------------------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------------------------------- */
 
-static void lay_out(struct kind *kind, const strand_actor_class *class, size_t args)
+static void lay_out(struct cell_type *type, const strand_actor_class *class, size_t args)
 {
-    kind->args = args;
-    kind->args_at = (class->state_size + 15) & ~(size_t)15;
-    kind->whole = args ? kind->args_at + args : class->state_size;
-    size_t size = sizeof(struct cell) + kind->whole;
-    while (kind->size_class < CELL_CLASSES && cell_sizes[kind->size_class] < size)
-        kind->size_class++;
-    kind->outside = kind->size_class == CELL_CLASSES;
-    if (kind->outside)
-        kind->size_class = 0;
+    type->args = args;
+    type->args_at = (class->state_size + 15) & ~(size_t)15;
+    type->whole = args ? type->args_at + args : class->state_size;
+    size_t size = sizeof(struct cell) + type->whole;
+    while (type->size_class < CELL_CLASSES && cell_sizes[type->size_class] < size)
+        type->size_class++;
+    type->outside = type->size_class == CELL_CLASSES;
+    if (type->outside)
+        type->size_class = 0;
 }
 
-static inline bool is_kind(const struct kind *kind, const struct runners *runners, const strand_actor_class *class,
+static inline bool is_type(const struct cell_type *type, const struct runners *runners, const strand_actor_class *class,
                            size_t args)
 {
-    return kind->class == class && kind->args == args && kind->runners == runners;
+    return type->class == class && type->args == args && type->runners == runners;
 }
 
-static struct kind *find_near(struct kind *kind, const struct runners *runners, const strand_actor_class *class,
-                              size_t args)
+static struct cell_type *find_near(struct cell_type *type, const struct runners *runners,
+                                   const strand_actor_class *class, size_t args)
 {
-    while (kind && !is_kind(kind, runners, class, args))
-        kind = kind->next;
-    return kind;
+    while (type && !is_type(type, runners, class, args))
+        type = type->next;
+    return type;
 }
 
 static uint64_t key_of(const struct runners *runners, const strand_actor_class *class, size_t args)
@@ -48,131 +48,133 @@ static uint64_t key_of(const struct runners *runners, const strand_actor_class *
     return key * UINT64_C(0xff51afd7ed558ccd) + args;
 }
 
-static struct kind *find_far(const struct tree *kinds, const struct runners *runners, const strand_actor_class *class,
-                             size_t args)
+static struct cell_type *find_far(const struct tree *types, const struct runners *runners,
+                                  const strand_actor_class *class, size_t args)
 {
     uint64_t key = key_of(runners, class, args);
-    struct index_node *at = index_find(kinds, key);
-    while (at && at->key == key && !is_kind(CONTAINER(at, struct kind, by_parts), runners, class, args))
+    struct index_node *at = index_find(types, key);
+    while (at && at->key == key && !is_type(CONTAINER(at, struct cell_type, by_parts), runners, class, args))
         at = index_next(at);
-    return at && at->key == key ? CONTAINER(at, struct kind, by_parts) : NULL;
+    return at && at->key == key ? CONTAINER(at, struct cell_type, by_parts) : NULL;
 }
 
-static struct kind *kind_new(struct thread *thread, struct runners *runners, const strand_actor_class *class,
-                             size_t args)
+static struct cell_type *cell_type_new(struct thread *thread, struct runners *runners, const strand_actor_class *class,
+                                       size_t args)
 {
-    struct kind *kind = platform_calloc(thread, 1, sizeof *kind);
-    if (!kind)
+    struct cell_type *type = platform_calloc(thread, 1, sizeof *type);
+    if (!type)
         return NULL;
-    kind->system = runners->system;
-    kind->class = class;
-    kind->runners = runners;
-    kind->most = class->max_mailbox ? class->max_mailbox : UINT32_MAX;
-    kind->receive = class->receive;
-    snprintf(kind->label, sizeof kind->label, "%s", class->name ? class->name : "actor");
-    kind->slow =
+    type->system = runners->system;
+    type->class = class;
+    type->runners = runners;
+    type->most = class->max_mailbox ? class->max_mailbox : UINT32_MAX;
+    type->receive = class->receive;
+    snprintf(type->label, sizeof type->label, "%s", class->name ? class->name : "actor");
+    type->slow =
         class->priority || class->log_receives || runners->quantum || class->mailbox_full == STRAND_MAILBOX_FULL_OLDEST;
-    lay_out(kind, class, args);
-    arch_san_release(kind);
-    return kind;
+    lay_out(type, class, args);
+    arch_san_release(type);
+    return type;
 }
 
-/* Under the lock of the system. A kind is near as long as there are few. */
-static void enter(struct system *system, struct kind *kind)
+/* Under the lock of the system. A type is near as long as there are few. */
+static void enter(struct system *system, struct cell_type *type)
 {
-    struct kind *first = atomic_load_explicit(&system->kinds, memory_order_relaxed);
-    if (system->kinds_near == KINDS_NEAR) {
-        index_add(&system->more_kinds, &kind->by_parts, key_of(kind->runners, kind->class, kind->args));
+    struct cell_type *first = atomic_load_explicit(&system->types, memory_order_relaxed);
+    if (system->types_near == TYPES_NEAR) {
+        index_add(&system->further_types, &type->by_parts, key_of(type->runners, type->class, type->args));
         return;
     }
-    system->kinds_near++;
-    kind->next = first;
-    atomic_store_explicit(&system->kinds, kind, memory_order_release); /* [PB1] */
+    system->types_near++;
+    type->next = first;
+    atomic_store_explicit(&system->types, type, memory_order_release); /* [PB1] */
 }
 
-struct kind *kind_of(struct thread *thread, struct runners *runners, const strand_actor_class *class, size_t args)
+struct cell_type *cell_type_of(struct thread *thread, struct runners *runners, const strand_actor_class *class,
+                               size_t args)
 {
     struct system *system = runners->system;
-    struct kind *kind =
-        find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), runners, class, args); /* [PB1] */
-    if (LIKELY(kind != NULL))
-        return kind;
+    struct cell_type *type =
+        find_near(atomic_load_explicit(&system->types, memory_order_acquire), runners, class, args); /* [PB1] */
+    if (LIKELY(type != NULL))
+        return type;
     if ((unsigned)class->mailbox_full > STRAND_MAILBOX_FULL_OLDEST)
         MISUSE("strand_actor_spawn", "", "of the class '%s', mailbox_full is %d", class->name ? class->name : "actor",
                (int)class->mailbox_full);
     spin_lock(&system->lock, thread);
-    kind = find_near(atomic_load_explicit(&system->kinds, memory_order_acquire), runners, class, args); /* [PB1] */
-    if (!kind)
-        kind = find_far(&system->more_kinds, runners, class, args);
-    if (!kind && (kind = kind_new(thread, runners, class, args)))
-        enter(system, kind);
+    type = find_near(atomic_load_explicit(&system->types, memory_order_acquire), runners, class, args); /* [PB1] */
+    if (!type)
+        type = find_far(&system->further_types, runners, class, args);
+    if (!type && (type = cell_type_new(thread, runners, class, args)))
+        enter(system, type);
     spin_unlock(&system->lock);
-    return kind;
+    return type;
 }
 
 /* ---- awake ------------------------------------------------------------------------------------------------- */
 
-static struct task *task_new(struct thread *thread)
+static struct activation *activation_new(struct thread *thread)
 {
     if (!STRAND_ACTOR_TASKS_MALLOC)
-        return platform_slab_get(thread, &actor_thread_of(thread)->tasks);
-    struct task *task = platform_malloc(thread, sizeof *task);
-    if (task)
-        task->wakes = 0;
-    return task;
+        return platform_slab_get(thread, &actor_thread_of(thread)->activations);
+    struct activation *activation = platform_malloc(thread, sizeof *activation);
+    if (activation)
+        activation->wakes = 0;
+    return activation;
 }
 
-static void task_free(struct thread *thread, struct task *task)
+static void activation_free(struct thread *thread, struct activation *activation)
 {
     if (STRAND_ACTOR_TASKS_MALLOC)
-        free(task);
+        free(activation);
     else
-        slab_put(&actor_thread_of(thread)->tasks, task);
+        slab_put(&actor_thread_of(thread)->activations, activation);
 }
 
-struct task *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word)
+struct activation *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word)
 {
-    struct task *task = task_new(thread);
-    if (UNLIKELY(!task))
+    struct activation *activation = activation_new(thread);
+    if (UNLIKELY(!activation))
         return NULL;
-    arch_san_acquire(task);
-    task->cell = cell;
-    task->runner = NULL;
-    task->first = task->batch = NULL;
-    task->last = task->counted = &task->first;
-    atomic_store_explicit(&task->calls, 0, memory_order_relaxed);
-    task->flags = *word & CELL_FRESH ? TASK_FRESH : 0;
-    task->queued = task->taken = 0;
-    list_init(&task->waiters);
-    task->cursor = NULL;
-    task->failed = task->escalated = NULL;
-    task->why = NULL;
-    atomic_store_explicit(&task->serial, word_serial(*word), memory_order_release); /* [A8] */
-    *word = (uint64_t)(++task->wakes & CELL_WAKES_MOST) << CELL_WAKES | (uint64_t)(uintptr_t)task | CELL_AWAKE;
-    return task;
+    arch_san_acquire(activation);
+    activation->cell = cell;
+    activation->runner = NULL;
+    activation->first = activation->batch = NULL;
+    activation->last = activation->counted = &activation->first;
+    atomic_store_explicit(&activation->calls, 0, memory_order_relaxed);
+    activation->flags = *word & CELL_FRESH ? ACTIVATION_FRESH : 0;
+    activation->queued = activation->taken = 0;
+    list_init(&activation->waiters);
+    activation->cursor = NULL;
+    activation->failed = activation->escalated = NULL;
+    activation->why = NULL;
+    atomic_store_explicit(&activation->serial, word_serial(*word), memory_order_release); /* [A8] */
+    *word =
+        (uint64_t)(++activation->wakes & CELL_WAKES_MOST) << CELL_WAKES | (uint64_t)(uintptr_t)activation | CELL_AWAKE;
+    return activation;
 }
 
-struct runner *task_schedule_(struct thread *thread, struct task *task)
+struct runner *activation_schedule_(struct thread *thread, struct activation *activation)
 {
-    task->flags |= TASK_SCHEDULED; /* [A3] */
-    struct runners *runners = cell_kind(task->cell)->runners;
+    activation->flags |= ACTIVATION_SCHEDULED; /* [A3] */
+    struct runners *runners = cell_type(activation->cell)->runners;
     struct runner *r = runners_get(thread, runners);
     if (UNLIKELY(!r))
-        return runners_starve(thread, runners, task);
-    runners_assign(r, task);
+        return runners_starve(thread, runners, activation);
+    runners_assign(r, activation);
     return r;
 }
 
-void task_retire(struct thread *thread, struct task *task)
+void activation_retire(struct thread *thread, struct activation *activation)
 {
-    atomic_store_explicit(&task->serial, 0, memory_order_release); /* [A8] */
-    arch_san_release(task);
-    task_free(thread, task);
+    atomic_store_explicit(&activation->serial, 0, memory_order_release); /* [A8] */
+    arch_san_release(activation);
+    activation_free(thread, activation);
 }
 
 static bool rests_for(uint64_t word, const strand_exception *why)
 {
-    return (word & CELL_AWAKE) && plain_load(&word_task(word)->why, memory_order_relaxed) == why;
+    return (word & CELL_AWAKE) && plain_load(&word_activation(word)->why, memory_order_relaxed) == why;
 }
 
 int cell_call(struct thread *thread, strand_actor actor, uint32_t calls)
@@ -190,21 +192,22 @@ int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, 
         cell_unlock(cell, word);
         return 0;
     }
-    struct task *task = word & CELL_AWAKE ? word_task(word) : cell_wake(thread, cell, &word);
+    struct activation *activation = word & CELL_AWAKE ? word_activation(word) : cell_wake(thread, cell, &word);
     struct runner *r = NULL;
     struct member *woken = NULL;
     bool fresh = false;
-    if (task) {
-        fresh = task->flags & TASK_FRESH;
-        uint32_t before = atomic_load_explicit(&task->calls, memory_order_relaxed);
+    if (activation) {
+        fresh = activation->flags & ACTIVATION_FRESH;
+        uint32_t before = atomic_load_explicit(&activation->calls, memory_order_relaxed);
         if (calls & (CALL_RESUME | CALL_RESTART)) /* the latest request wins */
             before &= ~(uint32_t)CALL_SUSPEND;
         if (calls & CALL_SUSPEND)
             before &= ~(uint32_t)CALL_RESUME;
-        atomic_store_explicit(&task->calls, before | calls, memory_order_relaxed);
-        r = task_schedule(thread, task);
-        bool ends = task->flags & (TASK_STOPPING | TASK_RESTARTING);            /* its stop function is not a message */
-        struct runner *other = plain_load(&task->runner, memory_order_acquire); /* [PB1] */
+        atomic_store_explicit(&activation->calls, before | calls, memory_order_relaxed);
+        r = activation_schedule(thread, activation);
+        bool ends =
+            activation->flags & (ACTIVATION_STOPPING | ACTIVATION_RESTARTING); /* its stop function is not a message */
+        struct runner *other = plain_load(&activation->runner, memory_order_acquire); /* [PB1] */
         if (!r && (calls & ~before & CALL_NOW) && other && !ends) /* once: afterwards another runner handles it */
             woken = cancel_strand(thread, other->strand, NULL, false);
     }
@@ -213,7 +216,7 @@ int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, 
         runners_go(thread, r, fresh);
     if (woken)
         thread_ready(thread, woken);
-    return task ? 0 : -ENOMEM;
+    return activation ? 0 : -ENOMEM;
 }
 
 void cell_decided(struct thread *thread, strand_actor actor, const strand_exception *why)
@@ -223,9 +226,9 @@ void cell_decided(struct thread *thread, strand_actor actor, const strand_except
     if (!cell_lock(thread, cell, ref_serial(actor), &word))
         return;
     if (rests_for(word, why)) {
-        struct task *task = word_task(word);
-        uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
-        atomic_store_explicit(&task->calls, calls | CALL_DECIDED, memory_order_relaxed);
+        struct activation *activation = word_activation(word);
+        uint32_t calls = atomic_load_explicit(&activation->calls, memory_order_relaxed);
+        atomic_store_explicit(&activation->calls, calls | CALL_DECIDED, memory_order_relaxed);
     }
     cell_unlock(cell, word);
 }
@@ -236,9 +239,9 @@ bool cell_is_there(struct thread *thread, strand_actor actor)
 }
 
 /* Whether it handles nothing for now: its turn's strand waits for something, or it is suspended. */
-static bool is_blocked(const struct task *task, const struct runner *r)
+static bool is_blocked(const struct activation *activation, const struct runner *r)
 {
-    if (task->flags & (TASK_SUSPENDED | TASK_WAITS))
+    if (activation->flags & (ACTIVATION_SUSPENDED | ACTIVATION_WAITS))
         return true;
     return r && wait_tag(atomic_load_explicit(&r->strand->wait.state, memory_order_relaxed)) == WAIT_ARMED;
 }
@@ -249,13 +252,13 @@ size_t cell_load(struct thread *thread, strand_actor actor)
     uint64_t word;
     if (!cell_lock(thread, cell, ref_serial(actor), &word))
         return SIZE_MAX;
-    const struct task *task = word & CELL_AWAKE ? word_task(word) : NULL;
+    const struct activation *activation = word & CELL_AWAKE ? word_activation(word) : NULL;
     size_t load = 0;
-    if (task && (task->flags & TASK_STOPPING)) {
+    if (activation && (activation->flags & ACTIVATION_STOPPING)) {
         load = SIZE_MAX;
-    } else if (task) {
-        const struct runner *r = plain_load(&task->runner, memory_order_acquire); /* [PB1] */
-        load = (size_t)task->queued * 4 + (is_blocked(task, r) ? 2 : 0) + (r ? 1 : 0);
+    } else if (activation) {
+        const struct runner *r = plain_load(&activation->runner, memory_order_acquire); /* [PB1] */
+        load = (size_t)activation->queued * 4 + (is_blocked(activation, r) ? 2 : 0) + (r ? 1 : 0);
     }
     cell_unlock(cell, word);
     return load;
@@ -267,10 +270,10 @@ strand_actor cell_ref(const struct cell *cell)
 {
     uint64_t word = atomic_load_explicit(&cell->word, memory_order_acquire), again, serial; /* [A8] */
     for (;; word = again) {
-        const struct task *task = word_task(word);
-        if ((word & CELL_AWAKE) && !is_task(task))
+        const struct activation *activation = word_activation(word);
+        if ((word & CELL_AWAKE) && !is_activation(activation))
             return (strand_actor){{0, 0}}; /* no cell: the caller's reference is damaged */
-        serial = word & CELL_AWAKE ? atomic_load_explicit(&task->serial, memory_order_acquire) /* [A8] */
+        serial = word & CELL_AWAKE ? atomic_load_explicit(&activation->serial, memory_order_acquire) /* [A8] */
                                    : word_serial(word);
         again = atomic_load_explicit(&cell->word, memory_order_acquire); /* [A8] */
         if (((again ^ word) & ~(uint64_t)CELL_LOCK) == 0)
@@ -278,12 +281,12 @@ strand_actor cell_ref(const struct cell *cell)
     }
 }
 
-strand_actor cell_next_child(struct task *task)
+strand_actor cell_next_child(struct activation *activation)
 {
     strand_actor found = {{0, 0}};
-    while (task->cursor && !found.bits[1]) {
-        struct cell *child = task->cursor;
-        task->cursor = child->older;
+    while (activation->cursor && !found.bits[1]) {
+        struct cell *child = activation->cursor;
+        activation->cursor = child->older;
         found = cell_ref(child);
     }
     return found;

@@ -9,29 +9,30 @@
 /* Make an actor with that parent ({0}: none) and that name, or NULL: dormant and fresh, or awake, if it has calls or a
  * first message. Returns 0, -ENOMEM, an error of optional_name, or -ESHUTDOWN: the parent stops, or has ended. On
  * errors the caller keeps the message. */
-int cell_make(struct thread *thread, struct kind *kind, strand_actor parent, const char *name, const void *args,
+int cell_make(struct thread *thread, struct cell_type *type, strand_actor parent, const char *name, const void *args,
               uint32_t calls, struct envelope *first, strand_actor *out);
-/* The kind of a class with these runners, with so many bytes of arguments. NULL: no memory. */
-struct kind *kind_of(struct thread *thread, struct runners *runners, const strand_actor_class *class, size_t args);
+/* The type of the cells of a class with these runners, with so many bytes of arguments. NULL: no memory. */
+struct cell_type *cell_type_of(struct thread *thread, struct runners *runners, const strand_actor_class *class,
+                               size_t args);
 /* Free a dormant actor to which no reference exists. */
 void cell_unmake(struct thread *thread, strand_actor actor);
 /* Initialise the state. */
 void cell_reset(struct cell *cell);
 const void *cell_args(struct cell *cell);
 
-/* Under the lock of a dormant cell: give it a task. NULL: no memory. */
-struct task *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word);
-/* Under the lock: schedule the task. Returns the runner for which the caller calls runners_go after it has released the
- * lock; NULL: the task has one. */
-struct runner *task_schedule_(struct thread *thread, struct task *task);
-static inline struct runner *task_schedule(struct thread *thread, struct task *task)
+/* Under the lock of a dormant cell: give it an activation. NULL: no memory. */
+struct activation *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word);
+/* Under the lock: schedule the activation. Returns the runner for which the caller calls runners_go after it has
+ * released the lock; NULL: the activation has one. */
+struct runner *activation_schedule_(struct thread *thread, struct activation *activation);
+static inline struct runner *activation_schedule(struct thread *thread, struct activation *activation)
 {
-    return task->flags & TASK_SCHEDULED ? NULL : task_schedule_(thread, task);
+    return activation->flags & ACTIVATION_SCHEDULED ? NULL : activation_schedule_(thread, activation);
 }
 
-/* Free the task of a cell that is dormant, or has ended, already: before that, any party that finds the cell awake
- * reads its task's serial. */
-void task_retire(struct thread *thread, struct task *task);
+/* Free the activation of a cell that is dormant, or has ended, already: before that, any party that finds the cell
+ * awake reads its activation's serial. */
+void activation_retire(struct thread *thread, struct activation *activation);
 
 /* Whether the actor has not ended. */
 bool cell_is_there(struct thread *thread, strand_actor actor);
@@ -45,8 +46,8 @@ int cell_call(struct thread *thread, strand_actor actor, uint32_t calls);
 int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, const strand_exception *why);
 /* Record that the parent has decided about an actor, if that is still suspended after failing by `why`. */
 void cell_decided(struct thread *thread, strand_actor actor, const strand_exception *why);
-/* Under the lock of the cell: the next child that task.cursor has not passed; {0}: none. */
-strand_actor cell_next_child(struct task *task);
+/* Under the lock of the cell: the next child that activation.cursor has not passed; {0}: none. */
+strand_actor cell_next_child(struct activation *activation);
 /* In its last turn: end the actor, unlink it from its parent, and free it. */
 void cell_end(struct thread *thread, struct runner *r);
 

@@ -17,25 +17,25 @@
 
 const void *cell_args(struct cell *cell)
 {
-    const struct kind *kind = cell_kind(cell);
-    return kind->args ? (char *)cell_state(cell) + kind->args_at : NULL;
+    const struct cell_type *type = cell_type(cell);
+    return type->args ? (char *)cell_state(cell) + type->args_at : NULL;
 }
 
 void cell_reset(struct cell *cell)
 {
-    const struct kind *kind = cell_kind(cell);
-    const strand_actor_class *class = kind->class;
+    const struct cell_type *type = cell_type(cell);
+    const strand_actor_class *class = type->class;
     char *state = cell_state(cell);
     memset(state, 0, class->state_size);
-    if (!class->start && kind->args)
-        memcpy(state, state + kind->args_at, kind->args < class->state_size ? kind->args : class->state_size);
+    if (!class->start && type->args)
+        memcpy(state, state + type->args_at, type->args < class->state_size ? type->args : class->state_size);
 }
 
 static bool give_state(struct thread *thread, struct cell *cell)
 {
-    if (LIKELY(!cell_kind(cell)->outside))
+    if (LIKELY(!cell_type(cell)->outside))
         return true;
-    void *state = platform_malloc(thread, cell_kind(cell)->whole);
+    void *state = platform_malloc(thread, cell_type(cell)->whole);
     if (state)
         memcpy(cell->state, &state, sizeof state);
     return state;
@@ -55,9 +55,9 @@ static void free_more(struct cell *cell)
 /* Free a cell that no reference leads to any more, except its name. */
 static void unmake(struct thread *thread, struct cell *cell)
 {
-    if (UNLIKELY(cell_kind(cell)->outside))
+    if (UNLIKELY(cell_type(cell)->outside))
         free(cell_state(cell));
-    struct slab_cache *cache = &actor_thread_of(thread)->cells[cell_kind(cell)->size_class];
+    struct slab_cache *cache = &actor_thread_of(thread)->cells[cell_type(cell)->size_class];
     free_more(cell);
     arch_san_release(cell);
     slab_put(cache, cell);
@@ -66,7 +66,7 @@ static void unmake(struct thread *thread, struct cell *cell)
 /* Under the parent's lock. */
 static bool is_stopping(uint64_t parent)
 {
-    return (parent & CELL_AWAKE) && (word_task(parent)->flags & (TASK_STOPPING | TASK_RESTARTING));
+    return (parent & CELL_AWAKE) && (word_activation(parent)->flags & (ACTIVATION_STOPPING | ACTIVATION_RESTARTING));
 }
 
 /* Link the cell to its parent, and publish its word. Returns false if the parent stops, or has ended. */
@@ -89,23 +89,23 @@ static bool adopt(struct thread *thread, strand_actor above, struct cell *cell, 
 }
 
 /* Allocate and initialise a cell, except its word. NULL: no memory. */
-static struct cell *build(struct thread *thread, struct kind *kind, struct cell *parent, const void *args)
+static struct cell *build(struct thread *thread, struct cell_type *type, struct cell *parent, const void *args)
 {
-    struct cell *cell = platform_slab_get(thread, &actor_thread_of(thread)->cells[kind->size_class]);
+    struct cell *cell = platform_slab_get(thread, &actor_thread_of(thread)->cells[type->size_class]);
     if (!cell)
         return NULL;
     arch_san_acquire(cell);
-    cell->form = (uintptr_t)kind;
+    cell->form = (uintptr_t)type;
     if (!give_state(thread, cell)) {
-        slab_put(&actor_thread_of(thread)->cells[kind->size_class], cell);
+        slab_put(&actor_thread_of(thread)->cells[type->size_class], cell);
         return NULL;
     }
-    if (UNLIKELY(kind->class->priority != NULL) && !levels_open(thread, cell)) {
+    if (UNLIKELY(type->class->priority != NULL) && !levels_open(thread, cell)) {
         unmake(thread, cell);
         return NULL;
     }
-    if (kind->args)
-        memcpy((char *)cell_state(cell) + kind->args_at, args, kind->args);
+    if (type->args)
+        memcpy((char *)cell_state(cell) + type->args_at, args, type->args);
     cell_reset(cell);
     cell->parent = parent;
     cell->children = cell->newer = cell->older = NULL;
@@ -115,20 +115,20 @@ static struct cell *build(struct thread *thread, struct kind *kind, struct cell 
 /* Until the cell is in its parent's list it can't be found, not even by its name; afterwards it stays locked until it
  * is complete. Before that the holder of its lock waits for no other: the parent may have ended, and its memory be that
  * of a cell like this. */
-int cell_make(struct thread *thread, struct kind *kind, strand_actor above, const char *name, const void *args,
+int cell_make(struct thread *thread, struct cell_type *type, strand_actor above, const char *name, const void *args,
               uint32_t calls, struct envelope *first, strand_actor *out)
 {
-    struct cell *cell = build(thread, kind, ref_cell(above), args);
+    struct cell *cell = build(thread, type, ref_cell(above), args);
     uint64_t serial = next_serial(worker_of(thread)), word = serial << WORD_SERIAL | CELL_FRESH;
-    struct task *task = cell && (calls || first) ? cell_wake(thread, cell, &word) : NULL;
-    if (cell && !task && (calls || first)) {
+    struct activation *activation = cell && (calls || first) ? cell_wake(thread, cell, &word) : NULL;
+    if (cell && !activation && (calls || first)) {
         unmake(thread, cell);
         cell = NULL;
     }
     if (!cell)
         return -ENOMEM;
-    if (task)
-        atomic_store_explicit(&task->calls, calls, memory_order_relaxed);
+    if (activation)
+        atomic_store_explicit(&activation->calls, calls, memory_order_relaxed);
     uint64_t locked = word | (thread->concurrent ? CELL_LOCK : 0);
     bool alone = !above.bits[1];
     atomic_store_explicit(&cell->word, alone ? locked : word_freed(serial << WORD_SERIAL),
@@ -139,15 +139,15 @@ int cell_make(struct thread *thread, struct kind *kind, strand_actor above, cons
         error = -ESHUTDOWN;
     }
     if (UNLIKELY(error)) {
-        if (task)
-            task_retire(thread, task);
+        if (activation)
+            activation_retire(thread, activation);
         unmake(thread, cell);
         return error;
     }
     if (first)
-        mailbox_put(task, first);
+        mailbox_put(activation, first);
     *out = ref_of(cell, serial);
-    struct runner *r = task ? task_schedule(thread, task) : NULL;
+    struct runner *r = activation ? activation_schedule(thread, activation) : NULL;
     cell_unlock(cell, word);
     if (r)
         runners_go(thread, r, true);
@@ -171,13 +171,13 @@ static void leave_parent(struct thread *thread, struct cell *cell)
     if (cell->older)
         cell->older->newer = cell->newer;
     if (word & CELL_AWAKE) {
-        struct task *task = word_task(word);
-        if (task->cursor == cell)
-            task->cursor = cell->older;
-        if (!parent->children && (task->flags & TASK_WAITS)) {
-            uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
-            atomic_store_explicit(&task->calls, calls | CALL_ALONE, memory_order_relaxed);
-            r = task_schedule(thread, task);
+        struct activation *activation = word_activation(word);
+        if (activation->cursor == cell)
+            activation->cursor = cell->older;
+        if (!parent->children && (activation->flags & ACTIVATION_WAITS)) {
+            uint32_t calls = atomic_load_explicit(&activation->calls, memory_order_relaxed);
+            atomic_store_explicit(&activation->calls, calls | CALL_ALONE, memory_order_relaxed);
+            r = activation_schedule(thread, activation);
         }
     }
     cell_unlock(parent, word);
@@ -198,19 +198,19 @@ void cell_unmake(struct thread *thread, strand_actor actor)
 void cell_end(struct thread *thread, struct runner *r)
 {
     struct cell *cell = r->cell;
-    struct task *task = r->task;
+    struct activation *activation = r->activation;
     if (cell_optional(cell)) {
         optional_unname(thread, cell);
         actor_timers_forget(thread, cell_optional(cell));
     }
     (void)cell_lock_living(thread, cell);
-    ASSERT(!task->first && !task->batch && list_empty(&task->waiters));
+    ASSERT(!activation->first && !activation->batch && list_empty(&activation->waiters));
     struct optional *optional = cell_optional(cell); /* from here on no other thread accesses it */
-    strand_exception *why = task->why;
-    struct failure *failed = task->failed, *escalated = task->escalated;
+    strand_exception *why = activation->why;
+    struct failure *failed = activation->failed, *escalated = activation->escalated;
     cell_unlock(cell, word_freed(ref_serial(r->self) << WORD_SERIAL));
-    task_retire(thread, task);
-    r->task = NULL;
+    activation_retire(thread, activation);
+    r->activation = NULL;
     if (optional) {
         watch_forget(thread, &optional->watching);
         watch_tell_askers(thread, &optional->askers);

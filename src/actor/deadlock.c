@@ -1,8 +1,9 @@
 /*
  * Deadlocks between a parent and its child that has failed.
  *
- * STATE     the child's TASK_UNDECIDED, under its lock: from its failure on until its parent has decided. The parent's
- *           runner.asks and runner.queues: what the strand that has its turn waits for, written by that strand.
+ * STATE     the child's ACTIVATION_UNDECIDED, under its lock: from its failure on until its parent has decided. The
+ *           parent's runner.asks and runner.queues: what the strand that has its turn waits for, written by that
+ *           strand.
  * ORDERING  [A6] the parent publishes its wait before it takes the child's lock, under which it sends, or enqueues as a
  *           waiter. The child publishes under that lock that it is undecided, and afterwards reads what the parent
  *           waits for. So the child finds the parent waiting; or the parent, which has come later, finds the child
@@ -28,9 +29,9 @@ static strand_actor among(const struct envelope *e, uint64_t asks)
     return e ? e->message.sender : (strand_actor){{0, 0}};
 }
 
-static strand_actor among_senders(const struct task *task, uint64_t asks)
+static strand_actor among_senders(const struct activation *activation, uint64_t asks)
 {
-    for (const struct link *link = task->waiters.next; link != &task->waiters; link = link->next) {
+    for (const struct link *link = activation->waiters.next; link != &activation->waiters; link = link->next) {
         const struct envelope *e = CONTAINER(link, struct wait_node, link)->value;
         if (e->message.sender.bits[1] == asks)
             return e->message.sender;
@@ -49,13 +50,13 @@ static strand_actor among_watches(const struct link *list, uint64_t asks)
 }
 
 /* The promise with that number, if it waits for this actor; otherwise {0}. */
-static strand_actor find(const struct task *task, const struct optional *optional, uint64_t asks)
+static strand_actor find(const struct activation *activation, const struct optional *optional, uint64_t asks)
 {
-    strand_actor found = among(task->first, asks);
+    strand_actor found = among(activation->first, asks);
     if (!found.bits[1])
-        found = among(task->batch, asks);
+        found = among(activation->batch, asks);
     if (!found.bits[1])
-        found = among_senders(task, asks);
+        found = among_senders(activation, asks);
     if (!optional)
         return found;
     if (!found.bits[1])
@@ -83,11 +84,11 @@ void deadlock_break(struct thread *thread, struct runner *r, struct waiting pare
         return;
     batch_init(&senders);
     uint64_t word = cell_lock_living(thread, r->cell);
-    if (awaits_decision(r->task)) {
+    if (awaits_decision(r->activation)) {
         if (parent.queues)
-            mailbox_refuse_parent(thread, r->task, &senders);
+            mailbox_refuse_parent(thread, r->activation, &senders);
         if (parent.asks)
-            asker = find(r->task, cell_optional(r->cell), parent.asks);
+            asker = find(r->activation, cell_optional(r->cell), parent.asks);
     }
     cell_unlock(r->cell, word);
     batch_deliver(thread, &senders);
@@ -101,7 +102,7 @@ void deadlock_refuse(struct thread *thread, strand_actor parent, strand_actor as
     uint64_t word;
     if (!cell_lock(thread, cell, ref_serial(parent), &word))
         return;
-    bool waits = (word & CELL_AWAKE) && waiting_of(word_task(word)).asks == asker.bits[1];
+    bool waits = (word & CELL_AWAKE) && waiting_of(word_activation(word)).asks == asker.bits[1];
     cell_unlock(cell, word);
     if (waits)
         promise_settle(thread, asker, -EDEADLK);
@@ -113,7 +114,7 @@ bool deadlock_is(struct thread *thread, strand_actor actor)
     uint64_t word;
     if (!cell_lock(thread, cell, ref_serial(actor), &word))
         return false;
-    bool is = (word & CELL_AWAKE) && awaits_decision(word_task(word)) && is_its_parent(thread, cell);
+    bool is = (word & CELL_AWAKE) && awaits_decision(word_activation(word)) && is_its_parent(thread, cell);
     cell_unlock(cell, word);
     return is;
 }

@@ -11,10 +11,11 @@ enum { CALLS_DECIDED = CALL_STOP | CALL_RESTART | CALL_RESUME | CALL_DECIDED };
 
 /* Under the lock: whether the actor has failed, and only its parent's decision makes it go on. A pending request by
  * another party is a decision, too. */
-static inline bool awaits_decision(const struct task *task)
+static inline bool awaits_decision(const struct activation *activation)
 {
-    uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
-    return (task->flags & TASK_UNDECIDED) && !(task->flags & TASK_STOPPING) && !(calls & CALLS_DECIDED);
+    uint32_t calls = atomic_load_explicit(&activation->calls, memory_order_relaxed);
+    return (activation->flags & ACTIVATION_UNDECIDED) && !(activation->flags & ACTIVATION_STOPPING) &&
+           !(calls & CALLS_DECIDED);
 }
 
 /* Whether the caller's strand has the turn of the cell's parent. */
@@ -30,10 +31,10 @@ struct waiting {
     bool queues;
 };
 
-/* Under the lock of the task's cell. */
-static inline struct waiting waiting_of(const struct task *task)
+/* Under the lock of the activation's cell. */
+static inline struct waiting waiting_of(const struct activation *activation)
 {
-    const struct runner *r = plain_load(&task->runner, memory_order_acquire); /* [PB1] */
+    const struct runner *r = plain_load(&activation->runner, memory_order_acquire); /* [PB1] */
     if (!r)
         return (struct waiting){0, false};
     return (struct waiting){atomic_load_explicit(&r->asks, memory_order_relaxed),

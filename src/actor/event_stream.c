@@ -129,7 +129,7 @@ enum { AT_ONCE = 16, LOGGED_MOST = 10 };
 /* Describe an actor that does not end meanwhile. */
 static void describe(strand_published *event, const struct cell *cell)
 {
-    snprintf(event->class_name, sizeof event->class_name, "%s", cell_kind(cell)->label);
+    snprintf(event->class_name, sizeof event->class_name, "%s", cell_type(cell)->label);
     cell_path_end(cell, event->path, sizeof event->path);
 }
 
@@ -272,7 +272,7 @@ static struct system *system_of_actor(struct thread *thread, strand_actor actor)
     uint64_t word;
     if (!ref_is_ours(thread, actor) || !cell_lock(thread, cell, ref_serial(actor), &word))
         return NULL;
-    struct system *system = cell_kind(cell)->system;
+    struct system *system = cell_type(cell)->system;
     cell_unlock(cell, word);
     return system;
 }
@@ -292,11 +292,11 @@ void event_stream_letter_to(struct thread *thread, strand_actor to, const strand
 void event_stream_log(const struct runner *r, const char *what, const strand_exception *why)
 {
     char path[128], text[400];
-    const struct kind *kind = r->task ? cell_kind(r->cell) : NULL; /* otherwise it is gone */
-    if (kind)
+    const struct cell_type *type = r->activation ? cell_type(r->cell) : NULL; /* otherwise it is gone */
+    if (type)
         cell_path_end(r->cell, path, sizeof path);
-    snprintf(text, sizeof text, "actor %s of class '%s' %s", kind ? path : "that has ended,",
-             kind ? kind->label : r->label.name, what);
+    snprintf(text, sizeof text, "actor %s of class '%s' %s", type ? path : "that has ended,",
+             type ? type->label : r->label.name, what);
     log_exception(r->runners->system->runtime, text, why);
 }
 
@@ -306,7 +306,7 @@ void event_stream_failure(struct thread *thread, const struct runner *r, const c
     bool told = false;
     if (event_stream_wanted(system, STRAND_ACTOR_FAILURE)) {
         strand_published event = {.kind = STRAND_ACTOR_FAILURE, .actor = r->self, .why = why};
-        if (r->task)
+        if (r->activation)
             describe(&event, r->cell);
         told = event_stream_publish(thread, system, &event);
     }

@@ -32,7 +32,7 @@ static void *call_own(void *arg)
     struct own_call *call = arg;
     struct runner *r = call->r;
     struct cell *cell = r->cell;
-    const strand_actor_class *class = cell_kind(cell)->class;
+    const strand_actor_class *class = cell_type(cell)->class;
     strand_scope scope STRAND_CLEANUP_(strand_scope_leave_) = strand_scope_enter_(0, names[call->which], 0);
     r->scope = scope;
     call->begun = true;
@@ -60,15 +60,15 @@ strand_exception *life_own(struct own_call *call)
 
 /* ---- failing ------------------------------------------------------------------------------------------------ */
 
-static bool is_ending(const struct task *task)
+static bool is_ending(const struct activation *activation)
 {
-    return task->flags & TASK_STOPPING;
+    return activation->flags & ACTIVATION_STOPPING;
 }
 
 static void set_flags(struct thread *thread, struct runner *r, uint32_t set, uint32_t clear)
 {
     uint64_t word = cell_lock_living(thread, r->cell);
-    r->task->flags = (r->task->flags & ~clear) | set;
+    r->activation->flags = (r->activation->flags & ~clear) | set;
     cell_unlock(r->cell, word);
 }
 
@@ -80,30 +80,30 @@ static bool report(struct thread *thread, struct runner *r, strand_exception *e)
     if (!failure)
         return false;
     *failure = (struct failure){
-        .child = r->self, .why = strand_exception_keep(e), .unstarted = r->task->flags & TASK_UNSTARTED};
-    set_flags(thread, r, TASK_UNDECIDED, 0); /* [A6] */
+        .child = r->self, .why = strand_exception_keep(e), .unstarted = r->activation->flags & ACTIVATION_UNSTARTED};
+    set_flags(thread, r, ACTIVATION_UNDECIDED, 0); /* [A6] */
     struct waiting parents = {0};
     uint64_t word = cell_lock_living(thread, parent);
-    struct task *task = word & CELL_AWAKE ? word_task(word) : cell_wake(thread, parent, &word);
+    struct activation *activation = word & CELL_AWAKE ? word_activation(word) : cell_wake(thread, parent, &word);
     struct runner *other = NULL;
-    if (task) {
-        failure->next = task->failed;
-        task->failed = failure;
-        uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
-        atomic_store_explicit(&task->calls, calls | CALL_FAILED, memory_order_relaxed);
-        other = task_schedule(thread, task);
-        parents = waiting_of(task);
+    if (activation) {
+        failure->next = activation->failed;
+        activation->failed = failure;
+        uint32_t calls = atomic_load_explicit(&activation->calls, memory_order_relaxed);
+        atomic_store_explicit(&activation->calls, calls | CALL_FAILED, memory_order_relaxed);
+        other = activation_schedule(thread, activation);
+        parents = waiting_of(activation);
     }
     cell_unlock(parent, word);
     if (other)
         runners_go(thread, other, false);
-    if (!task) {
+    if (!activation) {
         strand_exception_release(failure->why);
         free(failure);
     } else {
         deadlock_break(thread, r, parents);
     }
-    return task;
+    return activation;
 }
 
 static bool was_cancelled(const struct runner *r, const strand_exception *e)
@@ -113,23 +113,23 @@ static bool was_cancelled(const struct runner *r, const strand_exception *e)
 }
 
 /* Set the failure for which the actor is suspended; NULL: it resumes, or restarts. */
-static void rest_for(struct task *task, strand_exception *e)
+static void rest_for(struct activation *activation, strand_exception *e)
 {
-    strand_exception *before = task->why;
-    plain_store(&task->why, e, memory_order_relaxed);
+    strand_exception *before = activation->why;
+    plain_store(&activation->why, e, memory_order_relaxed);
     strand_exception_release(before);
 }
 
-static bool is_told_to_stop(const struct task *task)
+static bool is_told_to_stop(const struct activation *activation)
 {
-    return is_ending(task) || (atomic_load_explicit(&task->calls, memory_order_relaxed) & CALL_STOP);
+    return is_ending(activation) || (atomic_load_explicit(&activation->calls, memory_order_relaxed) & CALL_STOP);
 }
 
 void life_fail(struct runner *r, strand_exception *e)
 {
     struct thread *thread = thread_self();
-    struct task *task = r->task;
-    if (was_cancelled(r, e) && (!task || is_told_to_stop(task))) {
+    struct activation *activation = r->activation;
+    if (was_cancelled(r, e) && (!activation || is_told_to_stop(activation))) {
         strand_exception_release(e);
         if (r->in_hand) {
             r->in_hand->next = NULL;
@@ -141,17 +141,17 @@ void life_fail(struct runner *r, strand_exception *e)
         promise_settle(thread, r->in_hand->message.sender, -EPIPE);
     if (r->in_hand)
         envelope_free(thread, r->in_hand);
-    if (!task || is_ending(task)) {
+    if (!activation || is_ending(activation)) {
         event_stream_failure(thread, r, "failed while it stopped", e);
         strand_exception_release(e);
         return;
     }
-    set_flags(thread, r, TASK_SUSPENDED, 0);
+    set_flags(thread, r, ACTIVATION_SUSPENDED, 0);
     event_stream_failure(thread, r, "has failed", e);
-    rest_for(task, e);
+    rest_for(activation, e);
     if (!r->cell->parent) {
         r->fatal = strand_exception_keep(e);
-        set_flags(thread, r, TASK_NOW, 0);
+        set_flags(thread, r, ACTIVATION_NOW, 0);
         (void)cell_call(thread, r->self, CALL_STOP); /* by another runner */
         life_retire(r);
     } else if (!report(thread, r, e)) {
@@ -168,19 +168,19 @@ void life_retire(struct runner *r)
         return;
     r->over = true;
     cb_uncount(thread, r->strand); /* another takes its place */
-    if (r->task && r->runners->threads_most)
+    if (r->activation && r->runners->threads_most)
         atomic_fetch_sub_explicit(&r->runners->active, 1, memory_order_relaxed);
     runners_leave(thread, r);
-    if (!r->task)
+    if (!r->activation)
         return;
-    struct task *task = r->task;
-    struct cell *cell = task->cell; /* the runner may not have started with it yet */
+    struct activation *activation = r->activation;
+    struct cell *cell = activation->cell; /* the runner may not have started with it yet */
     uint64_t word = cell_lock_living(thread, cell);
-    task->flags &= ~(unsigned)TASK_SCHEDULED;
-    task->runner = NULL;
-    next = task_schedule(thread, task);
+    activation->flags &= ~(unsigned)ACTIVATION_SCHEDULED;
+    activation->runner = NULL;
+    next = activation_schedule(thread, activation);
     cell_unlock(cell, word);
-    r->task = NULL;
+    r->activation = NULL;
     if (next)
         runners_go(thread, next, false);
     else
@@ -208,7 +208,7 @@ static struct thread *tell_children(struct thread *thread, struct runner *r, uin
     struct cell *cell = r->cell;
     for (uint32_t told = 0;;) {
         uint64_t word = cell_lock_living(thread, cell);
-        strand_actor child = cell_next_child(r->task);
+        strand_actor child = cell_next_child(r->activation);
         cell_unlock(cell, word);
         if (!child.bits[1])
             return thread;
@@ -223,7 +223,7 @@ void life_tell_all(struct runner *r, uint32_t calls, int64_t pause)
 {
     struct thread *thread = thread_self();
     uint64_t word = cell_lock_living(thread, r->cell);
-    r->task->cursor = r->cell->children;
+    r->activation->cursor = r->cell->children;
     cell_unlock(r->cell, word);
     (void)tell_children(thread, r, calls, pause);
 }
@@ -232,17 +232,17 @@ void life_tell_all(struct runner *r, uint32_t calls, int64_t pause)
 static bool stop_children(struct thread *thread, struct runner *r)
 {
     struct cell *cell = r->cell;
-    struct task *task = r->task;
+    struct activation *activation = r->activation;
     uint64_t word = cell_lock_living(thread, cell);
-    bool waits = (task->cursor = cell->children);
+    bool waits = (activation->cursor = cell->children);
     cell_unlock(cell, word);
     if (LIKELY(!waits))
         return false;
-    thread = tell_children(thread, r, CALL_STOP | (task->flags & TASK_NOW ? CALL_NOW : 0), 0);
+    thread = tell_children(thread, r, CALL_STOP | (activation->flags & ACTIVATION_NOW ? CALL_NOW : 0), 0);
     word = cell_lock_living(thread, cell);
     waits = cell->children;
     if (waits)
-        task->flags |= TASK_WAITS;
+        activation->flags |= ACTIVATION_WAITS;
     cell_unlock(cell, word);
     return waits;
 }
@@ -270,7 +270,7 @@ static void finish_stop(struct runner *r)
 {
     struct system *system = r->runners->system;
     struct own_call call = {.r = r, .which = OWN_STOP};
-    if (cell_kind(r->cell)->class->stop && !(r->task->flags & TASK_UNSTARTED)) {
+    if (cell_type(r->cell)->class->stop && !(r->activation->flags & ACTIVATION_UNSTARTED)) {
         strand_exception *e = life_own(&call);
         if (e)
             event_stream_failure(thread_self(), r, "failed while it stopped", e);
@@ -287,7 +287,7 @@ static void finish_stop(struct runner *r)
 
 void life_stop(struct runner *r)
 {
-    if (is_ending(r->task))
+    if (is_ending(r->activation))
         return;
     if (!mailbox_close(thread_self(), r))
         return;
@@ -308,14 +308,14 @@ static void hurry(struct runner *r)
 static void start(struct runner *r)
 {
     struct own_call call = {.r = r, .which = OWN_START};
-    if (!cell_kind(r->cell)->class->start)
+    if (!cell_type(r->cell)->class->start)
         return;
-    set_flags(thread_self(), r, TASK_UNSTARTED, 0);
-    if (is_told_to_stop(r->task)) /* meanwhile */
+    set_flags(thread_self(), r, ACTIVATION_UNSTARTED, 0);
+    if (is_told_to_stop(r->activation)) /* meanwhile */
         return;
     strand_exception *e = life_own(&call);
     if (call.returned) /* there is a state for the stop function, though a strand was left behind */
-        set_flags(thread_self(), r, 0, TASK_UNSTARTED);
+        set_flags(thread_self(), r, 0, ACTIVATION_UNSTARTED);
     if (e)
         life_fail(r, e);
 }
@@ -334,7 +334,7 @@ static void reset_more(struct runner *r)
 static void finish_restart(struct runner *r)
 {
     struct own_call call = {.r = r, .which = OWN_STOP};
-    if (cell_kind(r->cell)->class->stop && !(r->task->flags & TASK_UNSTARTED)) {
+    if (cell_type(r->cell)->class->stop && !(r->activation->flags & ACTIVATION_UNSTARTED)) {
         strand_exception *e = life_own(&call);
         if (e)
             event_stream_failure(thread_self(), r, "failed while it was restarted", e);
@@ -343,10 +343,10 @@ static void finish_restart(struct runner *r)
     watch_answer_none(thread_self(), r->cell); /* with the state, questions kept for a later answer are gone */
     cell_reset(r->cell);
     reset_more(r);
-    rest_for(r->task, NULL);
-    failures_drop(r->task->escalated);
-    r->task->escalated = NULL;
-    set_flags(thread_self(), r, 0, TASK_RESTARTING | TASK_WAITS);
+    rest_for(r->activation, NULL);
+    failures_drop(r->activation->escalated);
+    r->activation->escalated = NULL;
+    set_flags(thread_self(), r, 0, ACTIVATION_RESTARTING | ACTIVATION_WAITS);
     if (event_stream_wanted(r->runners->system, STRAND_ACTOR_RESTART)) {
         strand_published event = event_stream_of(r, STRAND_ACTOR_RESTART);
         event_stream_publish(thread_self(), r->runners->system, &event);
@@ -363,8 +363,8 @@ static bool is_cancelled(const struct runner *r)
 static void call_again(struct runner *r, uint32_t calls)
 {
     uint64_t word = cell_lock_living(thread_self(), r->cell);
-    uint32_t before = atomic_load_explicit(&r->task->calls, memory_order_relaxed);
-    atomic_store_explicit(&r->task->calls, before | calls, memory_order_relaxed);
+    uint32_t before = atomic_load_explicit(&r->activation->calls, memory_order_relaxed);
+    atomic_store_explicit(&r->activation->calls, before | calls, memory_order_relaxed);
     cell_unlock(r->cell, word);
 }
 
@@ -372,13 +372,14 @@ static void call_again(struct runner *r, uint32_t calls)
  * children may be waiting for one of them. */
 static void restart(struct runner *r)
 {
-    struct task *task = r->task;
-    if ((task->flags & (TASK_STOPPING | TASK_RESTARTING)) || !r->cell->parent)
+    struct activation *activation = r->activation;
+    if ((activation->flags & (ACTIVATION_STOPPING | ACTIVATION_RESTARTING)) || !r->cell->parent)
         return;
     uint64_t word = cell_lock_living(thread_self(), r->cell);
     bool due = is_cancelled(r);
     if (!due)
-        task->flags = (task->flags | TASK_RESTARTING) & ~(unsigned)(TASK_SUSPENDED | TASK_UNDECIDED);
+        activation->flags =
+            (activation->flags | ACTIVATION_RESTARTING) & ~(unsigned)(ACTIVATION_SUSPENDED | ACTIVATION_UNDECIDED);
     cell_unlock(r->cell, word);
     if (due)
         call_again(r, CALL_RESTART);
@@ -390,10 +391,10 @@ static void restart(struct runner *r)
 
 static void be_alone(struct runner *r)
 {
-    if (!(r->task->flags & TASK_WAITS))
+    if (!(r->activation->flags & ACTIVATION_WAITS))
         return;
-    set_flags(thread_self(), r, 0, TASK_WAITS);
-    if (is_ending(r->task))
+    set_flags(thread_self(), r, 0, ACTIVATION_WAITS);
+    if (is_ending(r->activation))
         finish_stop(r);
     else
         finish_restart(r);
@@ -405,65 +406,65 @@ static void be_alone(struct runner *r)
  * state to resume with. */
 static void resume(struct runner *r)
 {
-    struct task *task = r->task;
-    struct failure *escalated = task->escalated;
-    bool failed = task->why;
-    rest_for(task, NULL);
-    task->escalated = NULL;
-    set_flags(thread_self(), r, 0, TASK_SUSPENDED | TASK_UNDECIDED);
+    struct activation *activation = r->activation;
+    struct failure *escalated = activation->escalated;
+    bool failed = activation->why;
+    rest_for(activation, NULL);
+    activation->escalated = NULL;
+    set_flags(thread_self(), r, 0, ACTIVATION_SUSPENDED | ACTIVATION_UNDECIDED);
     for (struct failure *failure = escalated; failure; failure = failure->next)
         if (failure->unstarted)
             life_retry(thread_self(), r, failure, BEGINNING_PAUSE);
         else
             (void)cell_call_failed(thread_self(), failure->child, CALL_RESUME, failure->why); /* it is awake */
     failures_drop(escalated);
-    if (failed && (task->flags & TASK_UNSTARTED))
+    if (failed && (activation->flags & ACTIVATION_UNSTARTED))
         restart(r);
 }
 
 void life_calls(struct runner *r)
 {
     struct thread *thread = thread_self();
-    struct task *task = r->task;
+    struct activation *activation = r->activation;
     uint64_t word = cell_lock_living(thread, r->cell);
-    uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
+    uint32_t calls = atomic_load_explicit(&activation->calls, memory_order_relaxed);
     bool due = is_cancelled(r);
     if (!due) /* otherwise another runner, which is not cancelled, serves them */
-        atomic_store_explicit(&task->calls, 0, memory_order_relaxed);
+        atomic_store_explicit(&activation->calls, 0, memory_order_relaxed);
     if (!due && (calls & CALLS_DECIDED))
-        task->flags &= ~(unsigned)TASK_UNDECIDED;
+        activation->flags &= ~(unsigned)ACTIVATION_UNDECIDED;
     cell_unlock(r->cell, word);
     if (UNLIKELY(due))
         return;
-    uint32_t flags = (calls & CALL_NOW ? TASK_NOW : 0) | (calls & CALL_START ? TASK_UNSTARTED : 0);
+    uint32_t flags = (calls & CALL_NOW ? ACTIVATION_NOW : 0) | (calls & CALL_START ? ACTIVATION_UNSTARTED : 0);
     if (flags)
         set_flags(thread, r, flags, 0);
     if (calls & CALL_FAILED)
         supervise(r);
-    if (!r->task) /* the root has failed, and another runner stops it */
+    if (!r->activation) /* the root has failed, and another runner stops it */
         return;
     if (is_cancelled(r)) { /* meanwhile */
         call_again(r, calls & ~(uint32_t)CALL_FAILED);
         return;
     }
     if (calls & CALL_STOP) {
-        if (is_ending(task) && (calls & CALL_NOW))
+        if (is_ending(activation) && (calls & CALL_NOW))
             hurry(r);
         else
             life_stop(r);
-        if (!r->task)
+        if (!r->activation)
             return;
-        if (!is_ending(task)) { /* another runner stops it */
+        if (!is_ending(activation)) { /* another runner stops it */
             call_again(r, calls & ~(uint32_t)(CALL_FAILED | CALL_STOP | CALL_NOW));
             return;
         }
     }
     if (calls & CALL_ALONE) {
         be_alone(r);
-        if (!r->task)
+        if (!r->activation)
             return;
     }
-    if (is_ending(task))
+    if (is_ending(activation))
         return;
     if (calls & CALL_RESUME)
         resume(r);
@@ -472,5 +473,5 @@ void life_calls(struct runner *r)
     if (calls & CALL_RESTART)
         restart(r);
     if (calls & CALL_SUSPEND)
-        set_flags(thread_self(), r, TASK_SUSPENDED, 0);
+        set_flags(thread_self(), r, ACTIVATION_SUSPENDED, 0);
 }

@@ -30,34 +30,35 @@ static struct envelope *claim(struct thread *thread, struct wait_node *node, int
     return claimed ? e : NULL;
 }
 
-static struct envelope *claim_first(struct thread *thread, struct task *task, int result, struct batch *senders)
+static struct envelope *claim_first(struct thread *thread, struct activation *activation, int result,
+                                    struct batch *senders)
 {
-    return claim(thread, CONTAINER(task->waiters.next, struct wait_node, link), result, senders);
+    return claim(thread, CONTAINER(activation->waiters.next, struct wait_node, link), result, senders);
 }
 
-void mailbox_admit_(struct thread *thread, struct task *task, struct batch *senders)
+void mailbox_admit_(struct thread *thread, struct activation *activation, struct batch *senders)
 {
-    while (task->queued < cell_kind(task->cell)->most && !list_empty(&task->waiters)) {
-        struct envelope *e = claim_first(thread, task, 0, senders);
+    while (activation->queued < cell_type(activation->cell)->most && !list_empty(&activation->waiters)) {
+        struct envelope *e = claim_first(thread, activation, 0, senders);
         if (e)
-            mailbox_put(task, e);
+            mailbox_put(activation, e);
     }
 }
 
-void mailbox_refuse_parent(struct thread *thread, struct task *task, struct batch *senders)
+void mailbox_refuse_parent(struct thread *thread, struct activation *activation, struct batch *senders)
 {
-    for (struct link *link = task->waiters.next, *next; link != &task->waiters; link = next) {
+    for (struct link *link = activation->waiters.next, *next; link != &activation->waiters; link = next) {
         const struct cb *waiter = CONTAINER(link, struct wait_node, link)->waiter;
         next = link->next;
-        if (waiter->fn == runner_main && ((struct runner *)waiter->arg)->cell == task->cell->parent)
+        if (waiter->fn == runner_main && ((struct runner *)waiter->arg)->cell == activation->cell->parent)
             (void)claim(thread, CONTAINER(link, struct wait_node, link), -EDEADLK, senders);
     }
 }
 
-void mailbox_refuse(struct thread *thread, struct task *task, struct batch *senders)
+void mailbox_refuse(struct thread *thread, struct activation *activation, struct batch *senders)
 {
-    while (!list_empty(&task->waiters))
-        (void)claim_first(thread, task, -EPIPE, senders); /* the sender keeps its message */
+    while (!list_empty(&activation->waiters))
+        (void)claim_first(thread, activation, -EPIPE, senders); /* the sender keeps its message */
 }
 
 /* After an interruption: make sure that nothing refers to the node. */
@@ -90,7 +91,7 @@ static int await_room(struct thread *thread, strand_actor to, uint64_t word, str
     node->result = 0;
     wait_because(thread, me, BLOCKED_MAILBOX, (uintptr_t)ref_cell(to));
     node->epoch = wait_arm(thread, me, floor);
-    list_push_back(&word_task(word)->waiters, &node->link);
+    list_push_back(&word_activation(word)->waiters, &node->link);
     atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
     struct runner *r __attribute__((cleanup(queue_no_more))) = runner_self(thread);
     if (r)
@@ -109,18 +110,18 @@ static int await_room(struct thread *thread, strand_actor to, uint64_t word, str
 }
 
 /* Remove the oldest waiting message that takes room. No message is skipped more than once. */
-static struct envelope *push_out(struct task *task)
+static struct envelope *push_out(struct activation *activation)
 {
-    struct envelope **at = task->counted, *oldest;
+    struct envelope **at = activation->counted, *oldest;
     while (*at && ((*at)->message.size & ENVELOPE_EXTRA))
         at = &(*at)->next;
-    task->counted = at;
+    activation->counted = at;
     if (!(oldest = *at))
         return NULL;
     *at = oldest->next;
     if (!*at)
-        task->last = at;
-    task->queued--;
+        activation->last = at;
+    activation->queued--;
     return oldest;
 }
 
@@ -135,12 +136,12 @@ static void give_back(struct thread *thread, struct envelope *e)
 int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct envelope *e)
 {
     struct cell *cell = ref_cell(to);
-    struct task *task = word_task(word);
-    enum strand_mailbox_full what = cell_kind(cell)->class->mailbox_full;
+    struct activation *activation = word_activation(word);
+    enum strand_mailbox_full what = cell_type(cell)->class->mailbox_full;
     if (what == STRAND_MAILBOX_FULL_OLDEST) {
-        struct envelope *oldest = push_out(task);
-        struct system *system = cell_kind(cell)->system;
-        mailbox_put(task, e);
+        struct envelope *oldest = push_out(activation);
+        struct system *system = cell_type(cell)->system;
+        mailbox_put(activation, e);
         cell_unlock(cell, word);
         if (oldest) {
             oldest->next = NULL;
@@ -152,7 +153,7 @@ int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct e
         cell_unlock(cell, word);
         return -EAGAIN;
     }
-    if (UNLIKELY(is_its_parent(thread, cell)) && awaits_decision(task)) {
+    if (UNLIKELY(is_its_parent(thread, cell)) && awaits_decision(activation)) {
         cell_unlock(cell, word);
         return -EDEADLK;
     }
@@ -233,29 +234,29 @@ static struct envelope *pop(struct levels *levels)
 /* Sort in all queued messages, and make room for those handled since. */
 static void fill(struct thread *thread, struct runner *r, struct levels *levels)
 {
-    struct task *task = r->task;
+    struct activation *activation = r->activation;
     struct batch senders;
     batch_init(&senders);
     uint64_t word = cell_lock_living(thread, r->cell);
-    task->taken += levels->popped;
+    activation->taken += levels->popped;
     levels->popped = 0;
-    mailbox_make_room(thread, task, &senders);
-    struct envelope *first = mailbox_take(task);
-    task->taken = 0;
+    mailbox_make_room(thread, activation, &senders);
+    struct envelope *first = mailbox_take(activation);
+    activation->taken = 0;
     cell_unlock(r->cell, word);
     batch_deliver(thread, &senders);
-    sort_in(levels, cell_kind(r->cell)->class, first);
+    sort_in(levels, cell_type(r->cell)->class, first);
 }
 
 /* Unstashed messages are in the batch already. */
 struct envelope *levels_next(struct thread *thread, struct runner *r)
 {
-    struct task *task = r->task;
+    struct activation *activation = r->activation;
     struct levels *levels = cell_optional(r->cell)->levels;
     struct envelope *e = NULL;
-    if (task->batch)
-        return task->batch;
-    if (plain_load(&task->first, memory_order_relaxed) && !levels->rest)
+    if (activation->batch)
+        return activation->batch;
+    if (plain_load(&activation->first, memory_order_relaxed) && !levels->rest)
         fill(thread, r, levels);
     if (levels->some) {
         e = pop(levels);
@@ -265,10 +266,10 @@ struct envelope *levels_next(struct thread *thread, struct runner *r)
         e = levels->rest;
         levels->rest = NULL;
     } else {
-        task->taken += levels->popped; /* for the next test whether there is anything at all */
+        activation->taken += levels->popped; /* for the next test whether there is anything at all */
         levels->popped = 0;
     }
-    return task->batch = e;
+    return activation->batch = e;
 }
 
 /* All that is left, in order. */
@@ -294,8 +295,8 @@ size_t stash_return(struct runner *r)
         return 0;
     for (struct envelope *e = optional->stash; e; e = e->next)
         count++;
-    *optional->stash_last = r->task->batch;
-    r->task->batch = optional->stash;
+    *optional->stash_last = r->activation->batch;
+    r->activation->batch = optional->stash;
     optional->stash = NULL;
     optional->stash_last = &optional->stash;
     return count;
@@ -305,25 +306,25 @@ size_t stash_return(struct runner *r)
 
 bool mailbox_close(struct thread *thread, struct runner *r)
 {
-    struct task *task = r->task;
+    struct activation *activation = r->activation;
     struct system *system = r->runners->system;
     struct levels *levels = cell_optional(r->cell) ? cell_optional(r->cell)->levels : NULL;
     struct batch senders;
     batch_init(&senders);
     uint64_t word = cell_lock_living(thread, r->cell);
     if (UNLIKELY(atomic_load_explicit(&r->strand->due, memory_order_relaxed))) {
-        uint32_t calls = atomic_load_explicit(&task->calls, memory_order_relaxed);
-        atomic_store_explicit(&task->calls, calls | CALL_STOP, memory_order_relaxed);
+        uint32_t calls = atomic_load_explicit(&activation->calls, memory_order_relaxed);
+        atomic_store_explicit(&activation->calls, calls | CALL_STOP, memory_order_relaxed);
         cell_unlock(r->cell, word);
         return false;
     }
     (void)stash_return(r);
-    struct envelope *batch = task->batch;
-    task->batch = NULL;
-    task->flags |= TASK_STOPPING;
-    task->queued = task->taken = 0;
-    struct envelope *first = mailbox_take(task); /* dead letters [A5] */
-    mailbox_refuse(thread, task, &senders);
+    struct envelope *batch = activation->batch;
+    activation->batch = NULL;
+    activation->flags |= ACTIVATION_STOPPING;
+    activation->queued = activation->taken = 0;
+    struct envelope *first = mailbox_take(activation); /* dead letters [A5] */
+    mailbox_refuse(thread, activation, &senders);
     cell_unlock(r->cell, word);
     batch_deliver(thread, &senders);
     envelopes_die(thread, system, r->self, batch);
@@ -342,28 +343,28 @@ static void answer_none(struct thread *thread, const struct envelope *e)
 
 void mailbox_let_in(struct thread *thread, struct runner *r)
 {
-    struct task *task = r->task;
+    struct activation *activation = r->activation;
     struct optional *optional = cell_optional(r->cell);
     struct levels *levels = optional ? optional->levels : NULL;
     struct batch senders;
     batch_init(&senders);
     uint64_t word = cell_lock_living(thread, r->cell);
-    while (!list_empty(&task->waiters)) {
-        struct envelope *e = claim_first(thread, task, 0, &senders);
+    while (!list_empty(&activation->waiters)) {
+        struct envelope *e = claim_first(thread, activation, 0, &senders);
         if (e)
-            mailbox_put(task, e);
+            mailbox_put(activation, e);
     }
-    struct envelope **last = levels ? &levels->rest : &task->batch;
+    struct envelope **last = levels ? &levels->rest : &activation->batch;
     bool sorts = levels && !levels->rest;
     while (!sorts && *last)
         last = &(*last)->next;
     if (!sorts)
-        *last = mailbox_take(task);
+        *last = mailbox_take(activation);
     cell_unlock(r->cell, word);
     batch_deliver(thread, &senders);
     if (sorts)
         fill(thread, r, levels);
-    answer_none(thread, task->batch);
+    answer_none(thread, activation->batch);
     answer_none(thread, levels ? levels->rest : NULL);
     watch_answer_none(thread, r->cell);
     answer_none(thread, optional ? optional->stash : NULL);

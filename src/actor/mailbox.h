@@ -8,53 +8,53 @@
 
 /* ---- under the cell's lock --------------------------------------------------------------------------------- */
 
-static inline void mailbox_put(struct task *task, struct envelope *e)
+static inline void mailbox_put(struct activation *activation, struct envelope *e)
 {
     e->next = NULL;
-    plain_store(task->last, e, memory_order_relaxed); /* may race with levels_next */
-    task->last = &e->next;
-    task->queued += !(e->message.size & ENVELOPE_EXTRA);
+    plain_store(activation->last, e, memory_order_relaxed); /* may race with levels_next */
+    activation->last = &e->next;
+    activation->queued += !(e->message.size & ENVELOPE_EXTRA);
 }
 
 /* Take everything that is queued. */
-static inline struct envelope *mailbox_take(struct task *task)
+static inline struct envelope *mailbox_take(struct activation *activation)
 {
-    struct envelope *first = task->first;
-    plain_store(&task->first, NULL, memory_order_relaxed);
-    task->last = task->counted = &task->first;
-    task->taken = task->queued;
+    struct envelope *first = activation->first;
+    plain_store(&activation->first, NULL, memory_order_relaxed);
+    activation->last = activation->counted = &activation->first;
+    activation->taken = activation->queued;
     return first;
 }
 
 /* Take the first message only: those behind it can still be pushed out. */
-static inline struct envelope *mailbox_take_first(struct task *task)
+static inline struct envelope *mailbox_take_first(struct activation *activation)
 {
-    struct envelope *first = task->first;
-    plain_store(&task->first, first->next, memory_order_relaxed);
+    struct envelope *first = activation->first;
+    plain_store(&activation->first, first->next, memory_order_relaxed);
     if (!first->next)
-        task->last = &task->first;
-    if (task->counted == &first->next)
-        task->counted = &task->first;
+        activation->last = &activation->first;
+    if (activation->counted == &first->next)
+        activation->counted = &activation->first;
     first->next = NULL;
-    task->taken = !(first->message.size & ENVELOPE_EXTRA);
+    activation->taken = !(first->message.size & ENVELOPE_EXTRA);
     return first;
 }
 
 /* Admit waiting senders as long as there is room. */
-void mailbox_admit_(struct thread *thread, struct task *task, struct batch *senders);
+void mailbox_admit_(struct thread *thread, struct activation *activation, struct batch *senders);
 /* The batch is handled. */
-static inline void mailbox_make_room(struct thread *thread, struct task *task, struct batch *senders)
+static inline void mailbox_make_room(struct thread *thread, struct activation *activation, struct batch *senders)
 {
-    task->queued -= task->taken;
-    task->taken = 0;
-    if (UNLIKELY(!list_empty(&task->waiters)))
-        mailbox_admit_(thread, task, senders);
+    activation->queued -= activation->taken;
+    activation->taken = 0;
+    if (UNLIKELY(!list_empty(&activation->waiters)))
+        mailbox_admit_(thread, activation, senders);
 }
 
 /* If the actor's parent waits for room, it gets -EDEADLK [A6]. */
-void mailbox_refuse_parent(struct thread *thread, struct task *task, struct batch *senders);
+void mailbox_refuse_parent(struct thread *thread, struct activation *activation, struct batch *senders);
 /* The actor ends: fail all waiting senders. */
-void mailbox_refuse(struct thread *thread, struct task *task, struct batch *senders);
+void mailbox_refuse(struct thread *thread, struct activation *activation, struct batch *senders);
 
 /* ---- by priority: owned by the turn ------------------------------------------------------------------------- */
 

@@ -102,9 +102,10 @@ static inline bool is_elsewhere(const struct thread *thread, strand_actor to)
 
 /* An actor that stops handles nothing more. The children of one that waits for their ends must not wait for its
  * answers. */
-static bool is_refused(const struct task *task, const struct envelope *e)
+static bool is_refused(const struct activation *activation, const struct envelope *e)
 {
-    return (task->flags & TASK_STOPPING) || ((task->flags & TASK_WAITS) && is_promise(e->message.sender));
+    return (activation->flags & ACTIVATION_STOPPING) ||
+           ((activation->flags & ACTIVATION_WAITS) && is_promise(e->message.sender));
 }
 
 /* Deliver to an actor of the run, or a promise. Returns 0, -EPIPE, -EBADMSG or -ENOMEM. Inlined into strand_tell. */
@@ -117,31 +118,31 @@ static inline __attribute__((always_inline)) int deliver(struct thread *thread, 
         return is_promise(to) ? promise_answer(thread, to, e) : -EPIPE;
     if (UNLIKELY(!cell_lock(thread, cell, ref_serial(to), &word)))
         return -EPIPE;
-    struct task *task = word & CELL_AWAKE ? word_task(word) : cell_wake(thread, cell, &word);
+    struct activation *activation = word & CELL_AWAKE ? word_activation(word) : cell_wake(thread, cell, &word);
     struct runner *r = NULL;
     bool fresh = false;
-    if (UNLIKELY(!task)) {
+    if (UNLIKELY(!activation)) {
         cell_unlock(cell, word);
         return -ENOMEM;
     }
     strand_actor asker = {{0, 0}};
-    if (UNLIKELY(task->flags & (TASK_STOPPING | TASK_WAITS | TASK_UNDECIDED))) {
-        if (is_refused(task, e)) {
+    if (UNLIKELY(activation->flags & (ACTIVATION_STOPPING | ACTIVATION_WAITS | ACTIVATION_UNDECIDED))) {
+        if (is_refused(activation, e)) {
             cell_unlock(cell, word);
             return -EPIPE;
         }
-        if (is_promise(e->message.sender) && awaits_decision(task))
+        if (is_promise(e->message.sender) && awaits_decision(activation))
             asker = e->message.sender;
     }
-    if (UNLIKELY(cell_kind(cell)->most != UINT32_MAX)) {
+    if (UNLIKELY(cell_type(cell)->most != UINT32_MAX)) {
         if (always || mailbox_is_own(thread, cell))
             e->message.size |= ENVELOPE_EXTRA;
-        else if (task->queued >= cell_kind(cell)->most && !(task->flags & TASK_WAITS))
+        else if (activation->queued >= cell_type(cell)->most && !(activation->flags & ACTIVATION_WAITS))
             return mailbox_full(thread, to, word, e);
     }
-    fresh = task->flags & TASK_FRESH;
-    mailbox_put(task, e);
-    r = task_schedule(thread, task);
+    fresh = activation->flags & ACTIVATION_FRESH;
+    mailbox_put(activation, e);
+    r = activation_schedule(thread, activation);
     strand_actor parent = UNLIKELY(asker.bits[1]) ? cell_ref(cell->parent) : asker;
     cell_unlock(cell, word);
     if (r)
@@ -327,8 +328,8 @@ void message_put_back(struct runner *r)
 {
     struct envelope *e = r->in_hand;
     r->in_hand = NULL;
-    e->next = r->task->batch;
-    r->task->batch = e;
+    e->next = r->activation->batch;
+    r->activation->batch = e;
 }
 
 int strand_message_forward(strand_message *message, strand_actor to)

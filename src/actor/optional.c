@@ -23,7 +23,7 @@ static struct optional *make(struct thread *thread, struct cell *cell, const cha
     struct optional *optional = platform_calloc(thread, 1, sizeof *optional + length + 1);
     if (!optional)
         return NULL;
-    optional->kind = cell_kind(cell);
+    optional->type = cell_type(cell);
     optional->cell = cell;
     optional->stash_last = &optional->stash;
     list_init(&optional->watchers);
@@ -134,7 +134,7 @@ int optional_name(struct thread *thread, struct cell *cell, const char *name)
     if (!optional)
         return -ENOMEM;
     optional->levels = before ? before->levels : NULL;
-    int error = enter(thread, &optional->kind->system->names, optional);
+    int error = enter(thread, &optional->type->system->names, optional);
     if (error) {
         free(optional);
         return error;
@@ -156,7 +156,7 @@ void optional_unname(struct thread *thread, struct cell *cell)
 {
     struct optional *optional = cell_optional(cell);
     if (UNLIKELY(optional && *optional->name))
-        leave(thread, &optional->kind->system->names, optional);
+        leave(thread, &optional->type->system->names, optional);
 }
 
 /* ---- paths ------------------------------------------------------------------------------------------------- */

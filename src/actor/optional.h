@@ -26,7 +26,7 @@ struct behaviours {
 static inline strand_behaviour *behaviour_of(const struct cell *cell)
 {
     const struct optional *optional = cell_optional(cell);
-    return optional && optional->behaviours ? optional->behaviours->receive : cell_kind(cell)->receive;
+    return optional && optional->behaviours ? optional->behaviours->receive : cell_type(cell)->receive;
 }
 void behaviours_drop(struct optional *optional);
 

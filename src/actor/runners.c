@@ -1,5 +1,5 @@
 /*
- * Runners, the lists of idle ones, and the tasks that wait for one. The protocol block is in runners.h.
+ * Runners, the lists of idle ones, and the activations that wait for one. The protocol block is in runners.h.
  */
 #include "runners.h"
 
@@ -46,24 +46,24 @@ void runners_leave(struct thread *thread, struct runner *r)
     spin_unlock_if_concurrent(&system->lock, thread);
 }
 
-/* The runner's strand got no stack: its task waits for another runner. There is one, unless the dispatcher is just
- * being opened. */
+/* The runner's strand got no stack: its activation waits for another runner. There is one, unless the dispatcher is
+ * just being opened. */
 bool runners_refused(struct thread *thread, struct cb *c)
 {
     if (c->fn != runner_main)
         return false;
     struct runner *r = c->arg, *other = NULL;
     struct runners *runners = r->runners;
-    struct task *task = r->task;
+    struct activation *activation = r->activation;
     atomic_fetch_sub_explicit(&runners->unbegun, 1, memory_order_relaxed);
     runners_leave(thread, r);
     if (runners->threads_most)
         atomic_fetch_sub_explicit(&runners->active, 1, memory_order_relaxed);
-    if (task) {
-        struct cell *cell = task->cell;
+    if (activation) {
+        struct cell *cell = activation->cell;
         uint64_t word = cell_lock_living(thread, cell);
-        task->runner = NULL;
-        other = runners_starve(thread, runners, task);
+        activation->runner = NULL;
+        other = runners_starve(thread, runners, activation);
         cell_unlock(cell, word);
     }
     if (other)
@@ -191,7 +191,7 @@ static bool push_shared(struct thread *thread, struct runners *runners, struct r
 }
 
 /* The runner was seized, and has nothing to do after all. If no list has room for it, only take_any finds it. Meanwhile
- * a task may have starved because the runner was not idle: the caller has to look again [T3]. */
+ * an activation may have starved because the runner was not idle: the caller has to look again [T3]. */
 static COLD void release_idle(struct thread *thread, struct runners *runners, struct runner *r)
 {
     arch_san_release(r);
@@ -273,7 +273,7 @@ bool runners_put(struct thread *thread, struct runner *r)
 }
 
 /* Whether the caller has to look for idle runners: a runner that begins does that itself. Afterwards the caller sees
- * each runner that fell idle without seeing the tasks that starve [T3]. */
+ * each runner that fell idle without seeing the activations that starve [T3]. */
 static COLD bool looks_for_idle(struct thread *thread, struct runners *runners)
 {
     if (atomic_load_explicit(&runners->unbegun, memory_order_seq_cst)) /* [T3] */
@@ -283,14 +283,15 @@ static COLD bool looks_for_idle(struct thread *thread, struct runners *runners)
     return true;
 }
 
-/* Give the first of the tasks that starve to an idle runner. NULL: there is no such task, or no such runner [T3]. */
+/* Give the first of the activations that starve to an idle runner. NULL: there is no such activation, or no such runner
+ * [T3]. */
 static COLD struct runner *feed_idle(struct thread *thread, struct runners *runners)
 {
     struct runner *r;
     while (plain_load(&runners->starved, memory_order_seq_cst) && (r = take_any(thread, runners))) { /* [T3] */
-        struct task *task = runners_starved(thread, runners);
-        if (task) {
-            runners_assign(r, task);
+        struct activation *activation = runners_starved(thread, runners);
+        if (activation) {
+            runners_assign(r, activation);
             return r;
         }
         release_idle(thread, runners, r);
@@ -298,15 +299,15 @@ static COLD struct runner *feed_idle(struct thread *thread, struct runners *runn
     return NULL;
 }
 
-struct runner *runners_starve(struct thread *thread, struct runners *runners, struct task *task)
+struct runner *runners_starve(struct thread *thread, struct runners *runners, struct activation *activation)
 {
     spin_lock_if_concurrent(&runners->lock, thread);
-    task->next = NULL;
+    activation->next = NULL;
     if (runners->starved)
-        *runners->last = task;
+        *runners->last = activation;
     else
-        plain_store(&runners->starved, task, memory_order_seq_cst); /* [T3] */
-    runners->last = &task->next;
+        plain_store(&runners->starved, activation, memory_order_seq_cst); /* [T3] */
+    runners->last = &activation->next;
     atomic_store_explicit(&runners->slow_idle, true, memory_order_seq_cst); /* [T4] */
     spin_unlock_if_concurrent(&runners->lock, thread);
     atomic_thread_fence(memory_order_seq_cst); /* [T3] */
@@ -325,9 +326,9 @@ bool runners_wakes_itself_(struct thread *thread, struct runner *r)
 {
     struct runners *runners = r->runners;
     while (plain_load(&runners->starved, memory_order_seq_cst) && seize(r)) { /* [T3] */
-        struct task *task = runners_starved(thread, runners);
-        if (task) {
-            runners_assign(r, task);
+        struct activation *activation = runners_starved(thread, runners);
+        if (activation) {
+            runners_assign(r, activation);
             return true;
         }
         release_idle(thread, runners, r);
@@ -335,16 +336,16 @@ bool runners_wakes_itself_(struct thread *thread, struct runner *r)
     return false;
 }
 
-struct task *runners_starved(struct thread *thread, struct runners *runners)
+struct activation *runners_starved(struct thread *thread, struct runners *runners)
 {
     if (LIKELY(!plain_load(&runners->starved, memory_order_relaxed)))
         return NULL;
     spin_lock_if_concurrent(&runners->lock, thread);
-    struct task *task = runners->starved;
-    if (task)
-        plain_store(&runners->starved, task->next, memory_order_relaxed);
+    struct activation *activation = runners->starved;
+    if (activation)
+        plain_store(&runners->starved, activation->next, memory_order_relaxed);
     spin_unlock_if_concurrent(&runners->lock, thread);
-    return task;
+    return activation;
 }
 
 void runners_begun(struct thread *thread, struct runners *runners)
@@ -352,14 +353,14 @@ void runners_begun(struct thread *thread, struct runners *runners)
     atomic_fetch_sub_explicit(&runners->unbegun, 1, memory_order_seq_cst); /* [T3] */
     if (LIKELY(!plain_load(&runners->starved, memory_order_seq_cst)))      /* [T3] */
         return;
-    struct task *task = runners_starved(thread, runners);
-    if (!task)
+    struct activation *activation = runners_starved(thread, runners);
+    if (!activation)
         return;
     struct runner *r = runners_get(thread, runners);
     if (r)
-        runners_assign(r, task);
+        runners_assign(r, activation);
     else
-        r = runners_starve(thread, runners, task);
+        r = runners_starve(thread, runners, activation);
     if (r)
         runners_go(thread, r, false);
     runners_relay_(thread, runners);
@@ -372,7 +373,7 @@ void *runner_main(void *arg)
     return r->runners->system->serve(r);
 }
 
-/* Count one more task with a runner where each may block its thread. */
+/* Count one more activation with a runner where each may block its thread. */
 static COLD void grow(struct thread *thread, struct runners *runners)
 {
     int active = atomic_fetch_add_explicit(&runners->active, 1, memory_order_relaxed) + 1;
@@ -430,12 +431,12 @@ struct thread *runners_await_memory(void)
 void runners_feed(struct runners *runners)
 {
     struct thread *thread = thread_self();
-    for (struct task *task; (task = runners_starved(thread, runners));) {
+    for (struct activation *activation; (activation = runners_starved(thread, runners));) {
         struct runner *r = runners_get(thread, runners);
         if (r)
-            runners_assign(r, task);
+            runners_assign(r, activation);
         else
-            r = runners_starve(thread, runners, task);
+            r = runners_starve(thread, runners, activation);
         if (r)
             runners_go(thread, r, false);
         else

@@ -19,8 +19,8 @@ enum { RESTARTS_FEW = 8 };
 static struct failure *take_failures(struct thread *thread, struct runner *r)
 {
     uint64_t word = cell_lock_living(thread, r->cell);
-    struct failure *newest = r->task->failed, *ordered = NULL;
-    r->task->failed = NULL;
+    struct failure *newest = r->activation->failed, *ordered = NULL;
+    r->activation->failed = NULL;
     cell_unlock(r->cell, word);
     while (newest) {
         struct failure *next = newest->next;
@@ -91,7 +91,7 @@ static const struct limits of_beginnings = {
 static struct limits limits_of(const struct cell *cell)
 {
     const struct optional *optional = cell_optional(cell);
-    const strand_actor_class *class = cell_kind(cell)->class;
+    const strand_actor_class *class = cell_type(cell)->class;
     if (optional && optional->limits)
         return *optional->limits;
     return (struct limits){class->max_restarts, class->restarts_within_ns, class->backoff_ns, class->max_backoff_ns};
@@ -174,7 +174,7 @@ static void add_for_all(struct for_all *all, uint32_t call, int64_t pause)
 /* Decide about one child. Returns whether the failure is settled. */
 static bool deal_with(struct runner *r, struct failure *failure, struct for_all *all)
 {
-    const strand_actor_class *class = cell_kind(r->cell)->class;
+    const strand_actor_class *class = cell_type(r->cell)->class;
     struct own_call call = {.r = r, .which = OWN_DECIDE, .failure = failure, .decided = STRAND_RESTART};
     strand_exception *e = class->decide ? life_own(&call) : NULL;
     int64_t pause = 0;
@@ -188,12 +188,12 @@ static bool deal_with(struct runner *r, struct failure *failure, struct for_all 
     if (UNLIKELY((unsigned)call.decided > STRAND_ESCALATE))
         MISUSE("strand_actor_class.decide", made_actor(r, MADE_ROOM),
                "of the class '%s', it has returned %d, which is no directive, such as STRAND_RESTART",
-               cell_kind(r->cell)->label, (int)call.decided);
+               cell_type(r->cell)->label, (int)call.decided);
     if (e || call.decided == STRAND_ESCALATE) {
-        failure->next = r->task->escalated;
-        r->task->escalated = failure;
+        failure->next = r->activation->escalated;
+        r->activation->escalated = failure;
         e = e ? e : strand_exception_keep(failure->why);
-        if (r->task->why) { /* it has failed already, and awaits a decision */
+        if (r->activation->why) { /* it has failed already, and awaits a decision */
             event_stream_failure(thread_self(), r, "has failed", e);
             strand_exception_release(e);
         } else {
@@ -228,9 +228,10 @@ void supervise(struct runner *r)
     for (; failure; failure = next) {
         next = failure->next;
         failure->next = NULL;
-        if (!r->task || (r->task->flags & (TASK_STOPPING | TASK_RESTARTING)) || deal_with(r, failure, &all))
+        if (!r->activation || (r->activation->flags & (ACTIVATION_STOPPING | ACTIVATION_RESTARTING)) ||
+            deal_with(r, failure, &all))
             failures_drop(failure);
     }
-    if (all.calls && r->task)
+    if (all.calls && r->activation)
         life_tell_all(r, all.calls, all.pause);
 }

@@ -68,22 +68,22 @@ static struct system *make_system(struct thread *thread)
     return system;
 }
 
-/* Stopping an actor wakes it, which takes a task: a first chunk of these, which stays with the run, lets a system end
- * even without memory. */
-static int reserve_tasks(struct thread *thread)
+/* Stopping an actor wakes it, which takes an activation: a first chunk of these, which stays with the run, lets a
+ * system end even without memory. */
+static int reserve_activations(struct thread *thread)
 {
-    struct slab_cache *tasks = &actor_thread_of(thread)->tasks;
-    struct task *task = platform_slab_get(thread, tasks);
-    if (!task)
+    struct slab_cache *activations = &actor_thread_of(thread)->activations;
+    struct activation *activation = platform_slab_get(thread, activations);
+    if (!activation)
         return -ENOMEM;
-    slab_put(tasks, task);
+    slab_put(activations, activation);
     return 0;
 }
 
 static int make_guardians(struct thread *thread, struct system *system)
 {
-    struct kind *top = kind_of(thread, &system->default_runners, &root_class, 0),
-                *below = kind_of(thread, &system->default_runners, &guardian_class, 0);
+    struct cell_type *top = cell_type_of(thread, &system->default_runners, &root_class, 0),
+                     *below = cell_type_of(thread, &system->default_runners, &guardian_class, 0);
     if (!top || !below)
         return -ENOMEM;
     int error = cell_make(thread, top, (strand_actor){{0, 0}}, NULL, NULL, 0, NULL, &system->root);
@@ -103,14 +103,14 @@ static void free_system(struct thread *thread, struct system *system)
         arch_san_release(r);
         slab_put(&actor_thread_of(thread)->runners, r);
     }
-    struct kind *kind = atomic_load_explicit(&system->kinds, memory_order_acquire); /* [PB1] */
-    for (struct kind *next_kind; kind; kind = next_kind) {
-        next_kind = kind->next;
-        free(kind);
+    struct cell_type *type = atomic_load_explicit(&system->types, memory_order_acquire); /* [PB1] */
+    for (struct cell_type *next_type; type; type = next_type) {
+        next_type = type->next;
+        free(type);
     }
-    for (struct index_node *first; (first = index_first(&system->more_kinds));) {
-        index_remove(&system->more_kinds, first);
-        free(CONTAINER(first, struct kind, by_parts));
+    for (struct index_node *first; (first = index_first(&system->further_types));) {
+        index_remove(&system->further_types, first);
+        free(CONTAINER(first, struct cell_type, by_parts));
     }
     registry_close(thread, system);
     dispatch_free(system);
@@ -150,7 +150,7 @@ strand_actors strand_actors_enter_(const strand_actors_attr *attr, const char *f
     system->serve = turns_serve;
     atomic_store_explicit(&system->runtime->refused, runners_refused, memory_order_release); /* [PB1] */
     strand_actors handle = registry_handle(system);
-    int error = reserve_tasks(thread);
+    int error = reserve_activations(thread);
     if (!error)
         error = runners_open(thread, system, &system->default_runners, thread->pool, -1, 0);
     thread = thread_self();

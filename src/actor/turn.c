@@ -21,41 +21,41 @@
 
 /* ---- idle --------------------------------------------------------------------------------------------------- */
 
-static NOINLINE void set_label(struct runner *r, const struct kind *kind, const struct optional *optional)
+static NOINLINE void set_label(struct runner *r, const struct cell_type *type, const struct optional *optional)
 {
-    arch_san_acquire(kind); /* the spawner found it in a list, without a lock */
-    const char *name = optional && *optional->name ? optional->name : kind->label;
+    arch_san_acquire(type); /* the spawner found it in a list, without a lock */
+    const char *name = optional && *optional->name ? optional->name : type->label;
     size_t length = strnlen(name, sizeof r->label.name - 1);
     memcpy(r->label.name, name, length);
     r->label.name[length] = '\0';
-    r->labelled = optional ? NULL : kind;
+    r->labelled = optional ? NULL : type;
 }
 
 static inline void take_up(struct runner *r)
 {
-    struct task *task = r->task;
-    r->cell = task->cell;
-    const struct kind *kind = cell_kind(r->cell);
+    struct activation *activation = r->activation;
+    r->cell = activation->cell;
+    const struct cell_type *type = cell_type(r->cell);
     const struct optional *optional = cell_optional(r->cell);
     r->state = cell_state(r->cell);
     r->notice = NULL;
-    r->slow = kind->slow || optional;
-    r->receive = LIKELY(!optional) ? kind->receive : behaviour_of(r->cell);
-    r->self = ref_of(r->cell, atomic_load_explicit(&task->serial, memory_order_relaxed));
-    if (UNLIKELY(r->labelled != kind) || UNLIKELY(optional != NULL))
-        set_label(r, kind, optional);
+    r->slow = type->slow || optional;
+    r->receive = LIKELY(!optional) ? type->receive : behaviour_of(r->cell);
+    r->self = ref_of(r->cell, atomic_load_explicit(&activation->serial, memory_order_relaxed));
+    if (UNLIKELY(r->labelled != type) || UNLIKELY(optional != NULL))
+        set_label(r, type, optional);
     plain_store(&r->strand->extra, &r->label, memory_order_release); /* may race with cb_name in a dump [PB1] */
 }
 
-/* Park until there is a task. Returns false if the runner has to end. */
-static bool await_task(struct runner *r)
+/* Park until there is an activation. Returns false if the runner has to end. */
+static bool await_activation(struct runner *r)
 {
     struct thread *thread = thread_self();
     struct cb *me = r->strand;
     bool slow = atomic_load_explicit(&r->runners->slow_idle, memory_order_relaxed);
-    struct task *task = UNLIKELY(slow) ? runners_starved(thread, r->runners) : NULL;
-    if (UNLIKELY(task != NULL)) {
-        runners_assign(r, task);
+    struct activation *activation = UNLIKELY(slow) ? runners_starved(thread, r->runners) : NULL;
+    if (UNLIKELY(activation != NULL)) {
+        runners_assign(r, activation);
         return true;
     }
     if (UNLIKELY(slow) && r->runners->threads_most)
@@ -80,57 +80,58 @@ static bool await_task(struct runner *r)
     arch_san_acquire(&me->member);
     me->blocked = BLOCKED_NOT;
     runners_relay(thread, r->runners);
-    return r->task;
+    return r->activation;
 }
 
 /* ---- a turn ------------------------------------------------------------------------------------------------ */
 
 /* Messages with priorities are left for levels_next. */
-static COLD void take_slow(struct task *task)
+static COLD void take_slow(struct activation *activation)
 {
-    const strand_actor_class *class = cell_kind(task->cell)->class;
+    const strand_actor_class *class = cell_type(activation->cell)->class;
     if (!class->priority)
-        task->batch = class->mailbox_full == STRAND_MAILBOX_FULL_OLDEST ? mailbox_take_first(task) : mailbox_take(task);
+        activation->batch = class->mailbox_full == STRAND_MAILBOX_FULL_OLDEST ? mailbox_take_first(activation)
+                                                                              : mailbox_take(activation);
 }
 
 /* Get the next messages. Returns false if the turn is over. */
 static bool refill(struct thread *thread, struct runner *r)
 {
-    struct task *task = r->task;
+    struct activation *activation = r->activation;
     struct cell *cell = r->cell;
     uint64_t word = cell_lock_living(thread, cell);
-    if (UNLIKELY(atomic_load_explicit(&task->calls, memory_order_relaxed))) {
+    if (UNLIKELY(atomic_load_explicit(&activation->calls, memory_order_relaxed))) {
         cell_unlock(cell, word);
         return true;
     }
-    bool mute = task->flags & (TASK_SUSPENDED | TASK_WAITS);
+    bool mute = activation->flags & (ACTIVATION_SUSPENDED | ACTIVATION_WAITS);
     struct batch senders;
     batch_init(&senders);
-    if (!task->batch)
-        mailbox_make_room(thread, task, &senders);
-    if (LIKELY(!mute) && task->first) {
+    if (!activation->batch)
+        mailbox_make_room(thread, activation, &senders);
+    if (LIKELY(!mute) && activation->first) {
         if (LIKELY(!r->slow))
-            task->batch = mailbox_take(task);
+            activation->batch = mailbox_take(activation);
         else
-            take_slow(task);
+            take_slow(activation);
         cell_unlock(cell, word);
         batch_deliver(thread, &senders);
         return true;
     }
-    task->flags &= ~(unsigned)TASK_SCHEDULED;
-    task->runner = NULL;
-    bool rests = !mute && !task->batch;
+    activation->flags &= ~(unsigned)ACTIVATION_SCHEDULED;
+    activation->runner = NULL;
+    bool rests = !mute && !activation->batch;
     cell_unlock(cell, rests ? ref_serial(r->self) << WORD_SERIAL : word); /* [A2] */
     if (LIKELY(rests))
-        task_retire(thread, task);
+        activation_retire(thread, activation);
     batch_deliver(thread, &senders);
-    r->task = NULL;
+    r->activation = NULL;
     return false;
 }
 
-static inline bool is_mute(const struct task *task)
+static inline bool is_mute(const struct activation *activation)
 {
-    return UNLIKELY(task->flags & (TASK_SUSPENDED | TASK_WAITS));
+    return UNLIKELY(activation->flags & (ACTIVATION_SUSPENDED | ACTIVATION_WAITS));
 }
 
 /* Whether the message has left nothing that must be cleaned up before the next. */
@@ -157,7 +158,7 @@ static COLD bool is_to_be_handled(struct runner *r, struct envelope *e)
 
 static COLD struct envelope *next_slow(struct thread *thread, struct runner *r)
 {
-    return cell_kind(r->cell)->class->priority ? levels_next(thread, r) : r->task->batch;
+    return cell_type(r->cell)->class->priority ? levels_next(thread, r) : r->activation->batch;
 }
 
 /* Record its last activity, for its receive timeout. */
@@ -188,7 +189,7 @@ static COLD bool begins_slow(struct thread *thread, struct runner *r, struct env
 
 static COLD void handled_slow(struct thread *thread, struct runner *r)
 {
-    if (cell_kind(r->cell)->class->log_receives && r->in_hand)
+    if (cell_type(r->cell)->class->log_receives && r->in_hand)
         event_stream_receive_(thread, r, &r->in_hand->message);
     mark_active(r, platform_now(thread->sub));
     r->unhandled = false;
@@ -227,20 +228,22 @@ static bool serve(struct runner *r)
     struct thread *thread = thread_self();
     uint64_t ends = end_of_turn(thread, r);
     take_up(r);
-    while (r->task) {
-        struct task *task = r->task;
+    while (r->activation) {
+        struct activation *activation = r->activation;
         if (UNLIKELY(atomic_load_explicit(&me->due, memory_order_relaxed)))
             return true;
-        if (UNLIKELY(atomic_load_explicit(&task->calls, memory_order_relaxed))) {
+        if (UNLIKELY(atomic_load_explicit(&activation->calls, memory_order_relaxed))) {
             life_calls(r);
         } else {
-            struct envelope *e = is_mute(task) ? NULL : UNLIKELY(r->slow) ? next_slow(thread, r) : task->batch;
+            struct envelope *e = is_mute(activation) ? NULL
+                                 : UNLIKELY(r->slow) ? next_slow(thread, r)
+                                                     : activation->batch;
             if (!e) {
                 if (!refill(thread, r))
                     break;
                 continue;
             }
-            task->batch = e->next;
+            activation->batch = e->next;
             __builtin_prefetch(e->next, 1); /* it may be in the cache of its sender's processor */
             e->message.size &= ~ENVELOPE_EXTRA;
             if ((LIKELY(!message_is_special(e)) || is_to_be_handled(r, e)) &&
@@ -270,7 +273,7 @@ static void *serve_all(void *arg)
     strand_scope scope STRAND_CLEANUP_(strand_scope_leave_) = strand_scope_enter_(0, "an actor's message", 0);
     r->scope = scope;
     while (!r->over) {
-        if (!r->task && !await_task(r)) {
+        if (!r->activation && !await_activation(r)) {
             r->over = true;
             break;
         }
@@ -288,11 +291,11 @@ void *turns_serve(struct runner *r)
         r->scope = (strand_scope){{0, 0}};
         strand_exception *e = cxx_try(serve_all, r);
         struct thread *thread = thread_self();
-        if (!e && r->task) {
+        if (!e && r->activation) {
             handled(thread, r);
         } else if (e && r->scope.bits[0]) { /* the message may have been forwarded, or stashed */
             life_fail(r, e);
-            if (r->task)
+            if (r->activation)
                 mark_active(r, platform_now(thread_self()->sub));
         } else if (e) { /* there was no memory for its scope: try again after others have run */
             strand_exception_release(e);

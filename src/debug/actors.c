@@ -26,10 +26,10 @@ const struct cell *actors_waited_for(const struct cb *c)
     return arch_in_handles(cell) && cell_ref(cell).bits[1] == promise->whom.bits[1] ? cell : NULL;
 }
 
-static const struct task *task_of(const struct cell *cell)
+static const struct activation *activation_of(const struct cell *cell)
 {
     uint64_t word = cell ? atomic_load_explicit(&cell->word, memory_order_acquire) : 0; /* [PB1] */
-    return word & CELL_AWAKE ? word_task(word) : NULL;
+    return word & CELL_AWAKE ? word_activation(word) : NULL;
 }
 
 /* A message that is being forwarded, and waits for room, may belong to another actor by now. */
@@ -47,19 +47,20 @@ static bool is_among(const struct envelope *first, uint64_t sender)
 }
 
 /* Whether the question is queued, or in hand: an actor may have forwarded it, or stashed it. */
-static bool has_question(const struct task *task, const struct promise *promise)
+static bool has_question(const struct activation *activation, const struct promise *promise)
 {
     uint64_t asker = promise->watch.who.bits[1];
-    const struct envelope *e = task->runner ? in_hand(task->runner) : NULL;
-    return (e && e->message.sender.bits[1] == asker) || is_among(task->batch, asker) || is_among(task->first, asker);
+    const struct envelope *e = activation->runner ? in_hand(activation->runner) : NULL;
+    return (e && e->message.sender.bits[1] == asker) || is_among(activation->batch, asker) ||
+           is_among(activation->first, asker);
 }
 
 struct cb *actors_strand(const struct cb *c)
 {
-    const struct task *task = task_of(actors_waited_for(c));
-    if (!task || !task->runner || (c->blocked == BLOCKED_ASK && !has_question(task, promise_of(c))))
+    const struct activation *activation = activation_of(actors_waited_for(c));
+    if (!activation || !activation->runner || (c->blocked == BLOCKED_ASK && !has_question(activation, promise_of(c))))
         return NULL;
-    return task->runner->strand;
+    return activation->runner->strand;
 }
 
 const char *actors_words(const struct cb *c, char *text, size_t size)
@@ -77,10 +78,10 @@ const char *actors_words(const struct cb *c, char *text, size_t size)
 
 void actors_say_idle(struct output *out, const struct cb *c, size_t indent)
 {
-    const struct task *task = task_of(actors_waited_for(c));
-    if (task && (task->flags & TASK_SUSPENDED))
+    const struct activation *activation = activation_of(actors_waited_for(c));
+    if (activation && (activation->flags & ACTIVATION_SUSPENDED))
         output_say(out, indent, "it is suspended: its supervisor, or a strand that resumes it\n");
-    else if (task && (task->flags & TASK_WAITS))
+    else if (activation && (activation->flags & ACTIVATION_WAITS))
         output_say(out, indent, "it waits for the ends of its children\n");
     else if (c->blocked == BLOCKED_ASK)
         output_say(out, indent, "it no longer has the question: the actor that it was forwarded to\n");
@@ -96,14 +97,14 @@ void actors_say(struct output *out, struct cb *c, size_t indent)
 {
     char path[PATH], message[PATH] = "";
     const struct runner *r = c->fn == runner_main && c->started ? c->arg : NULL;
-    const struct task *task = r ? r->task : NULL;
-    if (!task || task->runner != r)
+    const struct activation *activation = r ? r->activation : NULL;
+    if (!activation || activation->runner != r)
         return;
-    const strand_actor_class *class = cell_kind(task->cell)->class;
-    cell_path(task->cell, path, sizeof path);
+    const strand_actor_class *class = cell_type(activation->cell)->class;
+    cell_path(activation->cell, path, sizeof path);
     const struct envelope *e = in_hand(r);
     if (e)
         snprintf(message, sizeof message, ", handles a '%s'", e->message.type->name);
     output_say(out, indent, "runs actor %s, of class '%s'%s; %u messages wait\n", path, class->name ? class->name : "",
-               message, (unsigned)(task->queued - (task->queued && e)));
+               message, (unsigned)(activation->queued - (activation->queued && e)));
 }

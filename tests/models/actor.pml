@@ -1,20 +1,21 @@
 /*
  * An actor's messages: every queued message is handled, one at a time, although the actor becomes dormant meanwhile and
- * its task serves another actor.
+ * its activation serves another actor.
  *
- * MODELS    src/actor/actor.h: cell_lock, cell_unlock; src/actor/cell.c: cell_wake, task_retire;
- *           src/actor/cell.h: task_schedule; src/actor/message.c: deliver; src/actor/turn.c: refill. Labels [A1] [A2] [A3] [A4] [A5].
- * ABSTRACTS a message to its number, of which a runner takes all that are queued; the slab of tasks to the first that is
- *           free; the idle runners, and the queues of threads, to a channel; spinning to another attempt.
- * PARTIES   three senders with a message each, to two actors, one of which gets two; two runners; four tasks, because
- *           two may be about to be freed.
+ * MODELS    src/actor/actor.h: cell_lock, cell_unlock; src/actor/cell.c: cell_wake, activation_retire;
+ *           src/actor/cell.h: activation_schedule; src/actor/message.c: deliver; src/actor/turn.c: refill. Labels [A1]
+ *           [A2] [A3] [A4] [A5].
+ * ABSTRACTS a message to its number, of which a runner takes all that are queued; the slab of activations to the first
+ *           that is free; the idle runners, and the queues of threads, to a channel; spinning to another attempt.
+ * PARTIES   three senders with a message each, to two actors, one of which gets two; two runners; four activations,
+ *           because two may be about to be freed.
  * CHECKED   [A1] one runner at a time has the turn of an actor. [A2] [A3] [A5] all messages have been handled when no
  *           process can continue. [A4] no valid reference is taken for a stale one.
  * MACROS    THREE   all send to the same actor
  *           HASTY   as THREE, and a reference counts as stale by a check without the lock, if the word is the same
  *                   after it
  *           LOOSE   whether the queue is empty is read before the lock is taken
- *           TWICE   a sender that finds a task scheduled schedules it again
+ *           TWICE   a sender that finds an activation scheduled schedules it again
  */
 /* S-05, S-07, S-08, S-09, S-11, S-13, S-14, S-15, S-17, S-18, A-19, contract 6.1 */
 /* must hold */
@@ -27,7 +28,7 @@
 #define TASKS 4
 #define SENDERS 3
 
-byte word[ACTORS]; /* 0: dormant; else the task + 1 */
+byte word[ACTORS]; /* 0: dormant; else the activation + 1 */
 bit locked[ACTORS];
 byte serial[TASKS]; /* of the actor, + 1; 0: it is free */
 bit used[TASKS], scheduled[TASKS];

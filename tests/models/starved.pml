@@ -8,12 +8,13 @@
  * MEMORY    the store of `idle` by a runner that falls idle stays in its store buffer until a locked instruction of the
  *           runner empties it, or a barrier of runners_starve or runners_relay, or the store comes out by itself.
  *           Everything else is sequentially consistent.
- * ABSTRACTS a task that a runner gets blocks for ever: only the turns with which the runners begin end. The lists to
- *           one: take_any finds each idle runner. The lock of the runners and that of the system to single steps. A new
- *           runner, where there is memory for it, to the task that it gets.
- * CHECKED   [T1] no runner gets two tasks. [T3] [T4] when no party can go on, no task starves while a runner is idle.
+ * ABSTRACTS an activation that a runner gets blocks for ever: only the turns with which the runners begin end. The
+ *           lists to one: take_any finds each idle runner. The lock of the runners and that of the system to single
+ *           steps. A new runner, where there is memory for it, to the activation that it gets.
+ * CHECKED   [T1] no runner gets two activations. [T3] [T4] when no party can go on, no activation starves while a
+ *           runner is idle.
  * MACROS    NOBARRIER   runners_starve passes no barrier for runners that fall idle
- *           ASKFIRST    it reads `unbegun` before it publishes the task
+ *           ASKFIRST    it reads `unbegun` before it publishes the activation
  *           FEEDONCE    it does not look again when it has released a runner
  *           WAKEONCE    nor does a runner that has released itself
  *           WOKENBLIND  a runner that is woken does not call runners_relay
@@ -35,11 +36,11 @@
 
 #define RUNNERS 2
 
-byte starved; /* tasks in the list */
+byte starved; /* activations in the list */
 bit slow;     /* slow_idle */
 byte unbegun = 1;
 bit idle[RUNNERS], buffered[RUNNERS]; /* RUNNER_IDLE in memory, and in the runner's store buffer */
-bit task[RUNNERS], woken[RUNNERS];    /* it has one; it is runnable */
+bit activation[RUNNERS], woken[RUNNERS];    /* it has one; it is runnable */
 
 #define IS_IDLE(i) (idle[i] || buffered[i])
 
@@ -55,7 +56,7 @@ inline flush(i)
 
 inline assign(i)
 {
-    atomic { assert(!task[i]); task[i] = 1 } /* [T1] */
+    atomic { assert(!activation[i]); activation[i] = 1 } /* [T1] */
 #ifndef GOSILENT
     woken[i] = 1
 #endif
@@ -78,7 +79,7 @@ inline take_any()
     }
 }
 
-/* runners_starved: whether it has got a task. */
+/* runners_starved: whether it has got an activation. */
 inline take_task()
 {
     atomic {
@@ -146,7 +147,7 @@ inline relay()
     fi
 }
 
-/* ---- a strand that needs runners for two tasks ---- */
+/* ---- a strand that needs runners for two activations ---- */
 
 proctype starver()
 {
@@ -204,10 +205,10 @@ parks:
     got = 0;
 end_parked:
     do
-    :: task[i] -> break
+    :: activation[i] -> break
     :: buffered[i] -> flush(i)
     od;
-    atomic { woken[i]; woken[i] = 0; task[i] = 0 }
+    atomic { woken[i]; woken[i] = 0; activation[i] = 0 }
 #ifndef WOKENBLIND
     relay();
 #endif
@@ -225,7 +226,7 @@ blocks:
     skip
 }
 
-/* One that has not begun. It has a task of its own. */
+/* One that has not begun. It has an activation of its own. */
 proctype newcomer()
 {
     byte found = RUNNERS, asked;
