@@ -84,7 +84,7 @@ bool timer_stop(struct thread *thread, struct pool *pool, struct timer *timer)
     bool pending = timer->node.place != HEAP_NOWHERE;
     if (pending)
         heap_remove(&timers->heap, &timer->node);
-    unlock(thread, timers);
+    unlock(thread, timers); /* [TM1] */
     return pending;
 }
 
@@ -152,7 +152,7 @@ static int fire_some(struct thread *thread, struct timers *timers, int64_t now, 
         fetch_next(&timers->heap);
         if (UNLIKELY(timer->excused))
             excuse(timers, timer, false);
-        batch_add(woken, thread->sub->ops->fire[timer->kind](timer));
+        batch_add(woken, thread->sub->ops->fire[timer->kind](timer)); /* [TM1] */
         fired++;
     }
     unlock(thread, timers);

@@ -8,10 +8,10 @@
  *             nowhere --timer_start--> pending --timers_fire: fire() under the lock--> nowhere
  *                                      pending --timer_stop, true--> nowhere
  * OWNERSHIP a pending timer belongs to the heap. A timer never lies on a stack.
- * INVARIANTS a timer fires under the lock: when timer_stop returns, the timer does not fire any more and is not firing
- *           now, so its memory may be reused. That keeps [W2] for sleeps. It never fires before its instant. fire() may
- *           claim a wait or raise a source; it runs nothing, takes no other lock, and does not touch the heap. The
- *           fibre that it returns is made runnable after the lock is released.
+ * INVARIANTS [TM1] a timer fires under the lock: when timer_stop returns, the timer does not fire any more and is not
+ *           firing now, so its memory may be reused. That keeps [W2] for sleeps. A timer never fires before its
+ *           instant. fire() may claim a wait or raise a source; it runs nothing, takes no other lock, and does not
+ *           touch the heap. The strand that it returns is made runnable after the lock is released.
  * ORDERING  the lock. A thread whose timer is the earliest calls pool_retime after the lock [K1].
  * PROGRESS  at most FIRE_BATCH timers fire in one go under the lock. An operation never reads the clock to see whether
  *           its deadline has passed: the timer sets the source's flag, so a stream that is always ready sees it too.
