@@ -18,8 +18,8 @@
  *             strand_message_unhandled(message);
  *     }
  *
- *     static const strand_actor_class account = {
- *         .size = sizeof account, .name = "account", .state_size = sizeof(int64_t), .receive = receive};
+ *     static const strand_actor_class account =
+ *         STRAND_ACTOR_CLASS(.name = "account", .state_size = sizeof(int64_t), .receive = receive);
  *
  *     STRAND_ACTORS(bank, NULL);
  *     strand_actor a = strand_actor_spawn(bank, NULL, &account, NULL, 0);
@@ -110,7 +110,8 @@ typedef struct strand_message {
  *  STRAND_MSG(name, .member = value, ...). */
 #define STRAND_MSG(...) STRAND_MSG_(__VA_ARGS__, )
 /** Get the body of a message if it has that type, else NULL. The macro evaluates `message` twice. */
-#define STRAND_IS(message, name) ((message)->type == &name##_message ? (name *)(message)->body : (name *)(void *)0)
+#define STRAND_IS(message, name)                                                                                       \
+    ((message)->type == &name##_message ? STRAND_CAST_(name *, (message)->body) : STRAND_NULL_(name *))
 
 /**
  * Send a message to an actor. The call copies `size` bytes of `body`; the receiver owns from now on what the body owns.
@@ -266,6 +267,9 @@ typedef struct strand_actor_class {
     const char *dispatcher; /* the name of a strand_dispatcher; NULL: the one on which the system was opened */
     bool log_receives;      /* publish each handled message (STRAND_ACTOR_RECEIVE) */
 } strand_actor_class;
+/** Initialise a class, with `size` filled in: STRAND_ACTOR_CLASS(.name = "till", .receive = receive). C++ requires the
+ *  order of the fields. */
+#define STRAND_ACTOR_CLASS(...) STRAND_SIZED_INIT_(strand_actor_class, __VA_ARGS__)
 
 /** The optional attributes of an actor. Zero is the default of each field but `size`. */
 typedef struct strand_actor_attr {
@@ -370,8 +374,8 @@ bool strand_actor_ended(strand_actor actor);
 STRAND_BLOCKS STRAND_CHECKED int strand_ask(strand_actor to, const strand_message_type *type, const void *body,
                                             size_t size, const strand_message_type *into_type, void *into,
                                             size_t into_size);
-#define STRAND_INTO(name, at) &name##_message, (1 ? (at) : (name *)(at)), sizeof(name)
-#define STRAND_INTO_GIVEN(name, at) &name##_message, (1 ? (at) : (name **)(at)), (size_t)-1
+#define STRAND_INTO(name, at) &name##_message, (1 ? (at) : STRAND_NULL_(name *)), sizeof(name)
+#define STRAND_INTO_GIVEN(name, at) &name##_message, (1 ? (at) : STRAND_NULL_(name **)), STRAND_CAST_(size_t, -1)
 /** Wait until an actor has ended: its stop function has returned and its name is free. What it did happens before the
  *  return. Returns 0; -ENOMEM, or -EREMOTE if the actor belongs to another run, without waiting; or -EDEADLK if the
  * caller is its parent, in a turn, and the failed actor waits for that parent's decision. Waiting for oneself in a turn

@@ -106,6 +106,15 @@ struct strand_nothing_ { /* is never thrown */
 #define STRAND_JOIN_SYMBOL_
 #endif
 
+/* Conversions without a cast of C in C++, where -Wold-style-cast would name the caller's line. */
+#ifdef __cplusplus
+#define STRAND_CAST_(type, value) static_cast<type>(value)
+#define STRAND_NULL_(type) static_cast<type>(nullptr)
+#else
+#define STRAND_CAST_(type, value) ((type)(value))
+#define STRAND_NULL_(type) ((type)(void *)0)
+#endif
+
 /* The address of a record that lives to the end of the enclosing full expression, or block. C++ compilers warn of each
  * member that is left out: g++ not in macros of system headers, as the lines from here on are, clang not if told so. */
 #ifdef __cplusplus
@@ -118,8 +127,13 @@ struct strand_nothing_ { /* is never thrown */
 #define STRAND_RECORD_(type, ...) (type{__VA_ARGS__})
 #endif
 #define STRAND_SIZED_(type, ...) (&static_cast<const type &>(STRAND_RECORD_(type, .size = sizeof(type), __VA_ARGS__)))
+#define STRAND_SIZED_INIT_(type, ...) STRAND_RECORD_(type, .size = sizeof(type), __VA_ARGS__)
 #else
 #define STRAND_SIZED_(type, ...) (&(const type){.size = sizeof(type), __VA_ARGS__})
+#define STRAND_SIZED_INIT_(type, ...)                                                                                  \
+    {                                                                                                                  \
+        .size = sizeof(type), __VA_ARGS__                                                                              \
+    }
 #endif
 
 #endif

@@ -205,11 +205,14 @@ struct strand_flight_ *strand_throwing_(const strand_kind *kind, const char *for
     __attribute__((format(printf, 2, 3)));
 STRAND_NORETURN void strand_unwind_(struct strand_flight_ *flight);
 #if defined(__GNUC__) && !defined(__clang__) && !defined(STRAND_OUT_OF_LINE_)
+#pragma GCC diagnostic push /* the caller's format is checked at strand_throw */
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
 extern inline __attribute__((gnu_inline, always_inline, artificial)) void strand_throw(const strand_kind *kind,
                                                                                        const char *format, ...)
 {
     strand_unwind_(strand_throwing_(kind, format, __builtin_va_arg_pack()));
 }
+#pragma GCC diagnostic pop
 #endif
 
 /* strand_must with the text of its argument. */

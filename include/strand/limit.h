@@ -214,7 +214,7 @@ void strand_limits_release(strand_held *held);
     };                                                                                                                 \
     __attribute__((unused)) static inline struct type *type##_inner(struct type *self)                                 \
     {                                                                                                                  \
-        return ((struct type##_wrapper *)(void *)self)->inner;                                                         \
+        return STRAND_CAST_(struct type##_wrapper *, STRAND_CAST_(void *, self))->inner;                               \
     }                                                                                                                  \
     __attribute__((unused)) static inline struct type##_wrapper type##_wrap(struct type *inner,                        \
                                                                             const struct type##_ops *ops)              \

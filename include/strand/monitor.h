@@ -60,7 +60,7 @@ struct strand_monitor_ {
 };
 static inline struct strand_monitor_ *strand_monitor_of_(void *monitor)
 {
-    return (struct strand_monitor_ *)monitor; /* its first member */
+    return STRAND_CAST_(struct strand_monitor_ *, monitor); /* its first member */
 }
 struct strand_guard_ strand_monitor_enter_(struct strand_monitor_ *monitor, const char *file,
                                            int line) STRAND_SECTION_ENTERS_;

@@ -58,6 +58,9 @@ typedef struct strand_scheduler {
      * it. NULL keeps all. */
     bool (*take)(void *state, strand_task *task);
 } strand_scheduler;
+/** Initialise a scheduler, with `size` filled in: STRAND_SCHEDULER(.name = "fifo", .push = push, .pick = pick). C++
+ *  requires the order of the fields. */
+#define STRAND_SCHEDULER(...) STRAND_SIZED_INIT_(strand_scheduler, __VA_ARGS__)
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,2 @@
+/* flags: -Wformat=2 -Wshadow -Wstrict-prototypes */
+#include "strict.h"

@@ -1,0 +1,3 @@
+/* flags: -Wformat=2 -Wshadow -Wold-style-cast */
+/* g++ flags: -Wuseless-cast */
+#include "strict.h"
