@@ -106,8 +106,9 @@ void strand_exception_release(strand_exception *e);
 
 /**
  * Throw a new exception. The message is formatted as by printf and cut at 200 bytes; the trace is taken here. Throwing
- * a kind at or below STRAND_INTERRUPTED is misuse, and so is throwing on a plain thread. An exception that leaves a
- * clean-up which runs because of another exception ends the program with both traces.
+ * a kind at or below STRAND_INTERRUPTED is misuse, and so are a kind without its size, name or parent (STRAND_KIND) and
+ * throwing on a plain thread. An exception that leaves a clean-up which runs because of another exception ends the
+ * program with both traces.
  */
 STRAND_NORETURN void strand_throw(const strand_kind *kind, const char *format, ...)
     __attribute__((format(printf, 2, 3)));

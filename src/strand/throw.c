@@ -14,6 +14,26 @@
 #include <stdarg.h>
 #include <string.h>
 
+/* The kinds above the thrown one end at STRAND_ANY: a handler of that kind catches every exception. No field but the
+ * size is read before the size is plausible: a kind without it has other fields in these places. */
+static void must_be_kind(const strand_kind *kind, const char *function)
+{
+    for (const strand_kind *k = kind; k != &STRAND_ANY; k = k->parent) {
+        if (UNLIKELY(!size_is_plausible(k->size, sizeof *k)))
+            MISUSE(
+                function, "",
+                "%s.size is %zu, not sizeof(strand_kind): initialise the kind by STRAND_KIND(\"NAME\", &STRAND_ERROR)",
+                k == kind ? "strand_kind" : "strand_kind.parent", k->size);
+        if (UNLIKELY(!k->name))
+            MISUSE(function, "", "the kind has no name: initialise it by STRAND_KIND(\"NAME\", &STRAND_ERROR)");
+        if (UNLIKELY(!k->parent))
+            MISUSE(function, "",
+                   "the kind '%s' has no parent: initialise it by STRAND_KIND(\"%s\", &STRAND_ERROR), or with the "
+                   "address of a kind below STRAND_ERROR",
+                   k->name, k->name);
+    }
+}
+
 /* The kind must not lie in a shared stack: strands that join, and holders of the exception, read it. */
 static strand_exception *make(struct thread *thread, const char *function, const strand_kind *kind, const char *format,
                               va_list args)
@@ -22,6 +42,7 @@ static strand_exception *make(struct thread *thread, const char *function, const
         MISUSE(function, "", "the kind is NULL");
     must_be_there(format, "message", function);
     must_not_escape(thread, kind, "the kind", function);
+    must_be_kind(kind, function);
     if (kind_is_below(kind, &STRAND_INTERRUPTED))
         MISUSE(function, "",
                "the kind '%s' is thrown by sources of interruption only: use strand_cancel, or throw STRAND_ERROR or a "

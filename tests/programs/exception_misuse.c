@@ -63,6 +63,53 @@ MISUSE(size, "strand_throw_with", "strand_throw_info.size is 0, not sizeof(stran
     strand_throw_with(&KIND, &(strand_throw_info){.code = -EIO}, "of no size");
 }
 
+/* ---- kinds ------------------------------------------------------------------------------------ */
+
+static const strand_kind NO_SIZE = {.name = "NO_SIZE", .parent = &STRAND_ERROR};
+static const strand_kind NO_NAME = {.size = sizeof NO_NAME, .parent = &STRAND_ERROR};
+static const strand_kind NO_PARENT = {.size = sizeof NO_PARENT, .name = "NO_PARENT"};
+static const strand_kind BELOW_NO_SIZE = STRAND_KIND("BELOW_NO_SIZE", &NO_SIZE);
+
+/* A kind in the order of the fields that an initialiser without names may assume. */
+static const union {
+    struct {
+        const char *name;
+        const strand_kind *parent;
+        const void *none[2];
+    } given;
+    strand_kind kind;
+} FIELDS_FROM_NAME = {.given = {"FIELDS_FROM_NAME", &STRAND_ERROR, {NULL, NULL}}};
+
+/* A handler of any kind catches none of these in silence. */
+static void throw_of(const strand_kind *kind)
+{
+    STRAND_TRY {
+        strand_throw(kind, "x");
+    }
+    STRAND_CATCH(&STRAND_ANY, e) {
+    }
+    STRAND_END
+}
+
+MISUSE(kind_without_size, "strand_throw", "strand_kind.size is 0, not sizeof(strand_kind)", "STRAND_KIND(\"NAME\"")
+DOES(throw_of(&NO_SIZE))
+
+MISUSE(kind_with_its_name_first, "strand_throw", "not sizeof(strand_kind)", "STRAND_KIND(\"NAME\"")
+DOES(throw_of(&FIELDS_FROM_NAME.kind))
+
+MISUSE(kind_below_one_without_size, "strand_throw", "strand_kind.parent.size is 0, not sizeof(strand_kind)")
+DOES(throw_of(&BELOW_NO_SIZE))
+
+MISUSE(kind_without_name, "strand_throw", "the kind has no name", "STRAND_KIND(\"NAME\"")
+DOES(throw_of(&NO_NAME))
+
+MISUSE(kind_without_parent, "strand_throw", "the kind 'NO_PARENT' has no parent",
+       "STRAND_KIND(\"NO_PARENT\", &STRAND_ERROR)")
+DOES(throw_of(&NO_PARENT))
+
+MISUSE(kind_without_parent_with_info, "strand_throw_with", "the kind 'NO_PARENT' has no parent")
+DOES(strand_throw_with(&NO_PARENT, NULL, "x"))
+
 /* ---- functions that may neither block nor throw ----------------------------------------------- */
 
 static void with_a_payload(void (*function)(void *))

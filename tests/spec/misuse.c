@@ -125,7 +125,7 @@ TEST_PROGRAM(misuse_of_actors_is_reported)
 
 TEST_PROGRAM(misuse_of_exceptions_is_reported)
 {
-    check_cases("exception_misuse", 9);
+    check_cases("exception_misuse", 15);
 }
 
 TEST_PROGRAM(misuse_of_crews_is_reported)
