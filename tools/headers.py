@@ -138,6 +138,10 @@ def summary(page):
     return text[0].lower() + text[1:] if word == "A" or word[1:].islower() else text
 
 
+# Between two sentences.
+SENTENCE = r"(?<=[.?!])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z\0]|[*&]?(?:strand_|[a-z]\w*->))"
+
+
 def sentences(nodes, pattern):
     """Those of a description that say something of this kind, but for its lists."""
     found = []
@@ -149,7 +153,7 @@ def sentences(nodes, pattern):
                 text += f"\0{inner}\0" if child.tag in ("computeroutput", "emphasis", "bold") else inner
             text += child.tail or ""
         text = " ".join(text.split())
-        parts = re.split(r"(?<=[.?!])(?<!e\.g\.)(?<!i\.e\.) (?=[A-Z\0]|[*&]?(?:strand_|[a-z]\w*->))", text)
+        parts = re.split(SENTENCE, text)
         found += [part for part in parts if re.search(pattern, part)]
     return found
 

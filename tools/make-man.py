@@ -8,9 +8,10 @@ A comment speaks for the item below it and for those that follow without a blank
 which is named after the first of them; the others' pages lead there, and those of enumerators too. Names that end in an
 underscore are for macros only and have none. What a page says of return values and errors is taken from the comment's
 own sentences: those that begin with "Returns" or "Throws", or whose subject is the function or an error (RETURNS,
-THROWS). So each can be understood outside of its paragraph. The example is a part of a program of this repository that
-uses the name, as its users do; a page without one names its neighbour, or a page that it mentions, which has one. A
-function, variable or macro without a comment is reported; with --strict that fails.
+THROWS). So each can be understood outside of its paragraph. The examples are parts of programs of this repository that
+use the name, as its users do: whole statements or functions. A page without one names a page whose example has the
+name, if there is one. A function, variable or macro without a comment is reported, and an example with a bracket that
+is not closed; with --strict that fails.
 
 It is called by tools/man.sh from the root of the repository, because doxygen names the headers from there.
 """
@@ -20,12 +21,14 @@ import re
 import sys
 import textwrap
 
-from headers import (ATTRIBUTES, BLOCKS, OVERVIEW, PUBLIC, WHOLE_WORDS, declaration, inline, plain, read_items, read_pages,
-                     sentences, summary)
+from headers import (ATTRIBUTES, BLOCKS, OVERVIEW, PUBLIC, SENTENCE, WHOLE_WORDS, declaration, inline, plain, read_items,
+                     read_pages, sentences, summary)
 
 NAME = re.compile(r"\b(?:strand|STRAND)_\w*[A-Za-z0-9]\b(?!_)")
 # Programs that use the library as its users do: those of tests do so for their own purposes.
 EXAMPLES = ("examples/*.c", "examples/*/*.[ch]", "README.md", "docs/*.md")
+# In lines: a function that is shown as a whole, statements of a longer one, and all examples of a page.
+SHORT, LONGEST, MOST_LINES = 20, 24, 60
 
 # The sentences that can stand alone: they begin with their verb, or name the caller's call as their subject.
 CALL = r"(?:[Ii]t|They|[Tt]h(?:e|is) (?:call|function|macro)|NAMES(?:\([^)]*\))?)"
@@ -91,8 +94,19 @@ def terms(columns):
     return [*out, ".PP"]
 
 
-def blocks(nodes):
-    """The lines of a description."""
+# A sentence that refers to the one before it.
+REFERS = re.compile(r"(?:It|They|Then|So|Only|Otherwise|Else|In|That|These|This|After)\b")
+
+
+def without(text, moved):
+    """A paragraph without the sentences that have sections of their own."""
+    parts = re.split(SENTENCE, " ".join(text.split()))
+    later = [*parts[1:], ""]
+    return " ".join(part for part, after in zip(parts, later) if before_list(part) not in moved or REFERS.match(after))
+
+
+def blocks(nodes, moved=()):
+    """The lines of a description. moved: sentences that begin with "Returns" or "Throws" and stand in another section."""
     out = []
     for node in nodes:
         if node.tag != "para":
@@ -102,13 +116,15 @@ def blocks(nodes):
         out.append(".PP")
         for child in node:
             if child.tag in BLOCKS:
-                out += flow(text) + special(child)
+                text = without(text, moved)
+                listed = moved and child.tag == "itemizedlist" and all(ERROR.match(item) for item in items_of(child))
+                out += flow(text) + ([] if listed and not text.endswith(":") else special(child))
                 text = ""
             else:
                 inner = inline(child)
                 text += f"\0{inner}\0" if child.tag in ("computeroutput", "emphasis", "bold") else inner
             text += child.tail or ""
-        out += flow(text)
+        out += flow(without(text, moved))
     return tidy(out)
 
 
@@ -146,7 +162,12 @@ def tidy(lines):
 def standing_alone(page, pattern):
     """The sentences that the pattern finds; NAMES in it are those of the page."""
     said = sentences(page.comment, pattern.replace("NAMES", f"(?:{'|'.join(page.names())})"))
-    return [re.sub(r", or:$", ", or an error of the list below.", text) for text in said]
+    return [before_list(text) for text in said]
+
+
+def before_list(text):
+    """A sentence that leads to a list, as it stands apart from the list."""
+    return re.sub(r", or:$", ", or an error of the list below.", text)
 
 
 def returns(page):
@@ -175,62 +196,166 @@ def part_of_expression(page):
     return "The macro is an initialiser." if INITIALISER.match(about) else None
 
 
+def moved(page):
+    """The sentences that RETURN VALUE or ERRORS has instead of DESCRIPTION."""
+    if not page.does() or part_of_expression(page):
+        return ()
+    said = standing_alone(page, RETURNS) + standing_alone(page, "|".join(THROWS))
+    return [text for text in said if re.match(r"(?:Returns|Throws)\b.*\.$", text)]
+
+
+# An item of a list of errors.
+ERROR = re.compile(r"(-E[A-Z]+):? (.*?)[,;.]?$")
+
+
+def items_of(node):
+    return [plain(list(item)) for item in node.iter("listitem")]
+
+
 def listed_errors(page):
     """The items of a description's lists that begin with an error code."""
-    items = [plain(list(item)) for node in page.comment for item in node.iter("listitem")]
-    found = [re.match(r"(-E[A-Z]+):? (.*?)[,;.]?$", item) for item in items]
+    found = [ERROR.match(item) for node in page.comment for item in items_of(node)]
     return [line for match in found if match for line in (".TP", f"\\fB{code(match[1])}\\fP", *flow(match[2] + "."))]
 
 
+def codes(text):
+    """The error codes that a sentence returns, each with its condition, as items; None if one has no condition."""
+    items = re.findall(r"((?:-E[A-Z]+(?:, | or |, or )?)+) ?((?:if|when|where|for|without) .*?)(?=;|,? or -E|, -E|\.$)", text)
+    if len(re.findall("-E[A-Z]", text)) != len(re.findall("-E[A-Z]", " ".join(of for of, why in items))):
+        return None
+    return [line for of, why in items for line in (".TP", f"\\fB{code(of.strip(' ,'))}\\fP", *flow(why + "."))]
+
+
 def errors(page, blocks_too):
-    said = standing_alone(page, "|".join(THROWS))
+    said, listed = [], []
+    for text in standing_alone(page, "|".join(THROWS)):
+        items = codes(text) if text.startswith("Returns") else None
+        if items is None:
+            said.append(text)
+        else:
+            listed += items
     out = flow(" ".join(said)) if said else []
     if blocks_too:
         out.append("When interrupted, it throws \\fBSTRAND_INTERRUPTED\\fP.")
-    out += listed_errors(page)
+    out += listed + listed_errors(page)
     return out or ["None." if part_of_expression(page) else "None. Misuse is reported and ends the program."]
 
 
+def word(name):
+    return re.compile(rf"(?<!\w){name}(?!\w)")
+
+
+def uses(page):
+    """The names of a page, and that of the macro which writes a struct of it: STRAND_ATTR for strand_attr."""
+    return [*page.names(), *[item.name.upper() for item in page.items if item.kind in ("typedef", "struct")]]
+
+
+def examples(page):
+    """Parts of programs that together contain as many of the page's names as a few of them can: each a path, lines."""
+    found, lines = [], 0
+    for name in uses(page):
+        if any(word(name).search("\n".join(part)) for path, part in found):
+            continue
+        path, part = example(name) or (None, [])
+        if part and (not found or lines + len(part) <= MOST_LINES):
+            found.append((path, part))
+            lines += len(part)
+    return found
+
+
+# A part of a program of this repository that uses the name, the first in the order of EXAMPLES; or None.
 @functools.cache
-def example(names):
-    """Some lines of a program of this repository that uses one of the names, the first in the order of EXAMPLES."""
+def example(name):
     for path, lines in sources():
-        for name in [*names, *[name.upper() for name in names if name.endswith("_attr")]]:
-            word = rf"(?<!\w){name}(?!\w)"
-            using = [(i, line) for i, line in enumerate(lines) if name in line and not line.endswith("\\")]
-            # In a function, or as a declaration; not in a comment.
-            for use in (rf" (?!\s*/?\*).*{word}", rf"(?!/\*|//|#|TEST).*{word}"):
-                at = next((i for i, line in using if re.match(use, line)), None)
-                if at is not None:
-                    return path, part_of(lines, at)
+        if not any(name in line for line in lines):
+            continue
+        bare = without_texts(lines)
+        for at in [i for i, line in enumerate(bare) if word(name).search(line) and not line.startswith("#")]:
+            part = part_of(lines, bare, at)
+            if part:
+                return path, textwrap.dedent("\n".join(part)).splitlines()
     return None
 
 
 @functools.cache
 def sources():
     """The programs that examples are taken from, in their order: each a path and its lines."""
-    return [(path, lines_of(path)) for pattern in EXAMPLES for path in sorted(pathlib.Path().glob(pattern))]
+    paths = [path for pattern in EXAMPLES for path in sorted(pathlib.Path().glob(pattern))]
+    return [(path, text.splitlines()) for path in paths for text in programs(path)]
 
 
-def lines_of(path):
+def programs(path):
     text = path.read_text(encoding="utf-8")
-    if path.suffix == ".md":  # of a page, the programs
-        text = "\n".join(re.findall(r"^```c\n(.*?)^```", text, re.DOTALL | re.MULTILINE))
-    return text.splitlines()
+    if path.suffix != ".md":
+        return [text]
+    parts = re.findall(r"^<!-- program -->$(.*?)^<!-- end of program -->$", text, re.DOTALL | re.MULTILINE)
+    return ["\n".join(re.findall(r"^```c\n(.*?)^```", part, re.DOTALL | re.MULTILINE)) for part in parts]
 
 
-def part_of(lines, at, before=3, after=4):
-    """A few lines around one, within its function, or the whole declaration."""
-    first, last = at, at
-    if not lines[at].startswith(" "):
-        while last + 1 < len(lines) and lines[last + 1].strip() and last - at < 2 * after:
-            last += 1
-        return lines[first : last + 1]
-    while first > 0 and at - first < before and lines[first - 1].startswith(" "):
-        first -= 1
-    while last + 1 < len(lines) and last - at < after and lines[last + 1].startswith(" "):
-        last += 1
-    return textwrap.dedent("\n".join(lines[first : last + 1])).splitlines()
+def without_texts(lines):
+    """The lines with blanks instead of comments, strings and characters."""
+    blank = lambda match: re.sub(r"[^\n]", " " if match[0][0] == "/" else "_", match[0])
+    pattern = r"/\*.*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'"
+    return re.sub(pattern, blank, "\n".join(lines), flags=re.DOTALL).split("\n")
+
+
+def balanced(lines):
+    """Whether each bracket of lines without texts is closed in them."""
+    opened = []
+    for bracket in re.findall(r"[][(){}]", "\n".join(lines)):
+        if bracket in "([{":
+            opened.append(bracket)
+        elif not opened or opened.pop() + bracket not in ("()", "[]", "{}"):
+            return False
+    return not opened
+
+
+# A line that goes on with the statement before it; and one at whose end a statement may begin, or has ended.
+GOES_ON = re.compile(r"\s*(?:else\b|STRAND_CATCH\b|STRAND_END\b|case\b|default\b|[}).,?:&|+*/=<>-]|\{)")
+BEFORE = re.compile(r".*[;{}:\\]\s*$|\s*$|\s*STRAND_END\s*$|#")
+ENDS = re.compile(r".*[;}]\s*$|\s*STRAND_END\s*$")
+
+
+def whole(bare, first, last):
+    """Whether these lines are whole statements, or whole declarations."""
+    return (
+        (first == 0 or BEFORE.match(bare[first - 1]) is not None)
+        and bare[first].strip() != ""
+        and not GOES_ON.match(bare[first])
+        and ENDS.match(bare[last]) is not None
+        and (last + 1 == len(bare) or not re.match(r"\s*(?:else\b|STRAND_CATCH\b|STRAND_END\b|\w+;$)", bare[last + 1])
+             or re.match(r"\s*(?:break|continue|\w+(?:\+\+|--));$", bare[last + 1]) is not None)
+        and balanced(bare[first : last + 1])
+    )
+
+
+def part_of(lines, bare, at):
+    """The whole function or declaration around a line if it is short; else the statements around the line."""
+    inside = bare[at].startswith(" ")
+    start = at
+    while start > 0 and (bare[start].startswith((" ", "}", "{", "#")) or not bare[start].strip()):
+        start -= 1
+    while start > 0 and re.match(r"\w", bare[start]) and not BEFORE.match(bare[start - 1]):
+        start -= 1
+    end = next((i for i in range(at, len(bare)) if whole(bare, start, i)), None)
+    if end is not None and end - start < (SHORT if inside else 2 * SHORT):
+        return lines[start : end + 1]
+    if not inside:
+        return None
+    runs = [
+        (first, last)
+        for first in range(at, max(at - LONGEST, start), -1)
+        for last in range(at, min(first + LONGEST, len(bare)))
+        if bare[last].startswith(" ") and bare[first].startswith(" ") and whole(bare, first, last)
+    ]
+    few = [(first, last) for first, last in runs if last - first < 8 and all(l.strip() for l in lines[first : last + 1])]
+    if few:
+        first, last = max(few, key=lambda run: run[1] - run[0])
+    elif runs:
+        first, last = min(runs, key=lambda run: run[1] - run[0])
+    else:
+        return None
+    return lines[first : last + 1]
 
 
 def related(page, texts, known):
@@ -275,7 +400,7 @@ def write_page(page, neighbours, known, folder, version, date):
         if len(lines) > 1 and following:
             out.append(".PP")
     out = [line if line else ".sp" for line in out]
-    out += [".fi", ".SH DESCRIPTION", *blocks(page.comment)]
+    out += [".fi", ".SH DESCRIPTION", *blocks(page.comment, moved(page))]
     if blocking:
         name = "This function" if len(blocking) == len(shown) else " or ".join(f"\\fB{name}\\fP" for name in blocking)
         out += [".PP", f"{name} may suspend the calling strand and is a cancellation point:"]
@@ -289,14 +414,17 @@ def write_page(page, neighbours, known, folder, version, date):
         out += [".SH ERRORS", *errors(page, bool(blocking))]
     others = related(page, [plain(page.comment), *[line for lines in written for line in lines]], known)
     others += [near for near in neighbours if near not in others]
-    shown_in = example(tuple(names))
     here = [name for name in [*neighbours, *others] if known[name].file == page.file]
-    elsewhere = [name for name in here if example(tuple(known[name].names()))]
+    used = lambda near, name: any(word(name).search("\n".join(part)) for path, part in examples(known[near]))
+    elsewhere = [near for name in names for near in [*here, *others] if used(near, name)]
+    shown_in = examples(page)
     if shown_in:
-        path, part = shown_in
-        out += [".SH EXAMPLES", f"From \\fI{code(str(path))}\\fP:", ".PP", ".in +4n", ".EX"]
+        out.append(".SH EXAMPLES")
+    for path, part in shown_in:
+        out += [".PP"] if out[-1] != ".SH EXAMPLES" else []
+        out += [f"From \\fI{code(str(path))}\\fP:", ".PP", ".in +4n", ".EX"]
         out += [*[guarded(code(line)) for line in part], ".EE", ".in"]
-    elif elsewhere:
+    if not shown_in and elsewhere:
         out += [".SH EXAMPLES", f"See \\fB{elsewhere[0]}\\fP(3)."]
     out += [".SH SEE ALSO"]
     out += [f".BR {name} (3)," for name in others if name not in ("STRAND_BLOCKS", "STRAND_CHECKED", "STRAND_NORETURN")]
@@ -327,8 +455,6 @@ def main():
     strict = "--strict" in arguments
     xml, overview, out, version, date = [argument for argument in arguments if argument != "--strict"]
     pages, complaints = read_pages(read_items(pathlib.Path(xml)))
-    for complaint in complaints:
-        print(f"man: {complaint}", file=sys.stderr)
     if not pages:
         sys.exit("man: doxygen has found no comments")
 
@@ -339,6 +465,11 @@ def main():
     for i, page in enumerate(pages):
         near = [other for other in pages[max(i - 1, 0) : i + 2] if other is not page and other.file == page.file]
         write_page(page, [other.names()[0] for other in near], known, man3, version, date)
+        for path, part in examples(page):
+            if not balanced(without_texts(part)) or not any(word(name).search("\n".join(part)) for name in uses(page)):
+                complaints.append(f"the example of {page.names()[0]} from {path} is no whole statement with the name")
+    for complaint in complaints:
+        print(f"man: {complaint}", file=sys.stderr)
     text = pathlib.Path(overview).read_text(encoding="utf-8")
     text = text.replace('.\\" @PAGES@', "\n".join(listing(pages))).replace("@VERSION@", version).replace("@DATE@", date)
     (man7 / "strand.7").write_text(text, encoding="utf-8")
