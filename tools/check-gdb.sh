@@ -86,6 +86,13 @@ check "a live process" -ex run "$program"
 (export STRAND_GUARDS=mprotect && ask -ex run -ex "generate-core-file $work/gcore" "$program") >/dev/null
 check "a core file of gdb's" "$program" "$work/gcore"
 
+# Without that it says what is missing, if it is.
+ask -ex run -ex "generate-core-file $work/gcore-guarded" "$program" >/dev/null
+ask "$program" "$work/gcore-guarded" -ex 'strand list' >"$work/list"
+child=$(sed -n "s/^#\([0-9]*\) 'child'.*/\1/p" "$work/list")
+ask "$program" "$work/gcore-guarded" -ex "strand $child bt" >"$work/guarded" 2>&1
+expect "a core file without stacks" "$work/guarded" "in doze_alone ()\|stack of strand #$child is not in this core file.*mprotect"
+
 case $(cat /proc/sys/kernel/core_pattern) in
 core | core.%p)
     program=$(realpath "$program")

@@ -71,6 +71,15 @@ if made install "OUT=$work/nothing" "DESTDIR=$work/never" >"$work/said" 2>&1; th
 elif ! grep -q "make it first" "$work/said" || [ -e "$work/nothing" ]; then
     complain "make install does not say that nothing was built, or has built: $(cat "$work/said")"
 fi
+# a library that is older than its sources
+mkdir "$work/old"
+touch -d 2000-01-01 "$work/old/libstrand.a" "$work/old/libstrand.so"
+if made install "OUT=$work/old" "DESTDIR=$work/never" >"$work/said" 2>&1; then
+    complain "make install has not failed for a library that is older than its sources"
+elif ! grep -q "make it first: since it was made, [^ ]* and [0-9]* more changed" "$work/said" ||
+    [ "$(wc -c <"$work/said")" -gt 500 ]; then
+    complain "make install does not say in short that the library is old: $(head -c 500 "$work/said")"
+fi
 
 # a place that cannot be written to
 echo >"$work/file"

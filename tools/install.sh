@@ -74,7 +74,11 @@ for file in libstrand.a libstrand.so; do
     [ -e "$folder/$file" ] || fail "there is no $folder/$file: make it first"
 done
 changed=$(find src include tools/exports.map tools/public.h tools/embed.sh tools/own-text.sh -type f -newer "$folder/libstrand.so")
-[ -z "$changed" ] || fail "make it first: since it was made, these have changed:" $changed
+if [ -n "$changed" ]; then
+    count=$(printf '%s\n' "$changed" | wc -l) first=$(printf '%s\n' "$changed" | head -n 1)
+    [ "$count" -eq 1 ] && others= || others=" and $((count - 1)) more"
+    fail "make it first: since it was made, $first$others changed"
+fi
 [ "${MAN:-}" = no ] || [ -e "$folder/man/man7/strand.7" ] ||
     fail "there is no manual yet: make man makes it, and MAN=no installs without it"
 major=${version%%.*}

@@ -162,7 +162,7 @@ typedef struct strand_held {
  * Acquire one permit of each limit that applies here, for one request of a client library. The call acquires all
  * permits or none: an interrupted call releases those that it had. It acquires the limits in one total order, so
  * strands whose limits overlap cannot deadlock. A strand that calls it again before it has released the permits may
- * wait for itself. Throws STRAND_SYSTEM if there is no memory; it has acquired none then. Cost: O(limits^2).
+ * wait for itself. Throws STRAND_SYSTEM if there is no memory; it has acquired none then. Cost: O(limits log limits).
  */
 STRAND_BLOCKS void strand_limits_acquire(strand_held *held);
 /** Acquire one permit of each limit that applies here if that needs no waiting. The call is not a cancellation point.

@@ -671,6 +671,21 @@ def print_frames(frames):
         print("#%-2d 0x%016x in %s ()%s" % (number, pc, function_of(pc), place))
 
 
+def print_suspended(strand):
+    """A core file may lack stacks: gdb leaves out a mapping of which it cannot read a page, such as a guard page."""
+    frames = user_frames(strand)
+    if frames:
+        print_frames(frames)
+    elif not strand.place()[0]:
+        print("it has no frames: it has not begun, or has ended")
+    else:
+        fail(
+            "the stack of strand #%d is not in this core file: gdb and gcore leave out mappings with guard pages of "
+            "the newer kind. Run the program with STRAND_GUARDS=mprotect in its environment, or let the system write "
+            "the core file (ulimit -c unlimited, then kill -ABRT)" % strand.id
+        )
+
+
 def print_thread(strand, runner):
     """gdb knows the frames of threads by itself."""
     number = word(runner + offset("thread", "os_id")) & 0xFFFFFFFF
@@ -755,7 +770,7 @@ strand ID bt         the functions that strand ID is in, the innermost first"""
                 elif runner is not None:
                     fail("it runs on a played thread: gdb's own bt shows it, if that is the one that runs")
                 else:
-                    print_frames(user_frames(strand))
+                    print_suspended(strand)
                 return
         fail("there is no strand #%d" % number)
 
