@@ -29,7 +29,7 @@ static enum executor executor_of(const char *name)
                  {"thread-pool-executor", EXECUTOR_SHARED},
                  {"fork-join-executor", EXECUTOR_OWN},
                  {"current-context-executor", EXECUTOR_CALLERS},
-                 {"activation-executor", EXECUTOR_GROWS}};
+                 {"task-executor", EXECUTOR_GROWS}};
     for (size_t i = 0; name && i < sizeof known / sizeof *known; i++)
         if (!strcmp(known[i].name, name))
             return known[i].executor;
