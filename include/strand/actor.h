@@ -127,8 +127,8 @@ typedef struct strand_message {
  * - -EBADMSG: the receiver is an asker that expects an answer of another type.
  * - -EAGAIN: the mailbox is full (STRAND_MAILBOX_FULL_FAIL).
  * - -ENOMEM: there is no memory.
- * - -EDEADLK: the caller is the actor's parent, in a turn, and would wait for room while the failed actor waits for its
- *   decision.
+ * - -EDEADLK: the caller, in a turn, would wait for room in the mailbox of an actor that has failed and awaits the
+ *   decision of the caller's actor: its child, or an actor further below, whose failure was escalated to it.
  *
  * Any thread may call it, but no signal handler. A message from outside the run is delivered later, never waits and
  * ignores the mailbox's limit. Then the result says less: 0, -ENOMEM, or -EPIPE if the run has ended and the message
@@ -364,8 +364,11 @@ bool strand_actor_ended(strand_actor actor);
  *   the same code and is a dead letter.
  * - -ENOMEM if there is no memory, also for the answer.
  * - -EREMOTE if the actor belongs to another run; nothing was sent.
- * - -EDEADLK if the caller is the actor's parent, in a turn, and the question waits at a failed actor that waits for
- *   that parent's decision.
+ * - -EDEADLK if the question, asked in a turn, waits at an actor that has failed and awaits the decision of the asking
+ *   actor: its child, or an actor further below, whose failure was escalated to it. The code comes at once, or when the
+ *   decision becomes that of the asking actor. Longer cycles are not detected: a strand that the handler has spawned
+ *   and joins asks; or another actor asks, and the supervisor asks that one. If nothing else can go on, they are
+ *   reported as a deadlock that names the supervisor (strand_waits_print); a deadline ends them in any case.
  *
  * An actor that handles the question and neither answers nor reports it as unhandled lets the caller wait until the
  * actor ends or restarts. If it forwards the question, this applies to its current receiver. Two actors that ask each
@@ -377,8 +380,8 @@ STRAND_BLOCKS STRAND_CHECKED int strand_ask(strand_actor to, const strand_messag
 #define STRAND_INTO(name, at) &name##_message, (1 ? (at) : STRAND_NULL_(name *)), sizeof(name)
 #define STRAND_INTO_GIVEN(name, at) &name##_message, (1 ? (at) : STRAND_NULL_(name **)), STRAND_CAST_(size_t, -1)
 /** Wait until an actor has ended: its stop function has returned and its name is free. What it did happens before the
- *  return. Returns 0; -ENOMEM, or -EREMOTE if the actor belongs to another run, without waiting; or -EDEADLK if the
- * caller is its parent, in a turn, and the failed actor waits for that parent's decision. Waiting for oneself in a turn
+ *  return. Returns 0; -ENOMEM, or -EREMOTE if the actor belongs to another run, without waiting; or -EDEADLK as
+ * strand_ask does, if the actor has failed and awaits the decision of the caller's actor. Waiting for oneself in a turn
  * is misuse. An actor that waits in a turn for an actor above it waits forever. */
 STRAND_BLOCKS int strand_actor_wait(strand_actor actor);
 

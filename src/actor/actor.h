@@ -24,8 +24,8 @@
  *           nothing is queued at a dormant cell. [A3] an activation that has something to do is SCHEDULED. [A4] a
  *           cell's memory stays that of a cell for ever, and an activation's that of an activation: so through a stale
  *           reference one reads another serial, or none. [A5] each message that was taken is handled, or a dead letter,
- *           once. [A6] no call in a turn of a parent waits for a child of its own that waits for its decision;
- *           deadlock.c says which longer cycles that leaves out.
+ *           once. [A6] no call in a turn waits for an actor that awaits a decision of the caller's actor; deadlock.c
+ *           says which longer cycles that leaves out.
  * ORDER OF LOCKS one cell's at a time. The lock of runners below it; a promise's, one at a time, above it.
  * BEGINNING a cell appears with its word, which is written LOCKED under the parent's lock, as it enters the list of
  *           children: a parent that stops finds it, or it is not created. The holder of that lock waits for no other
@@ -38,6 +38,9 @@
  *           the cell that it served before was changed: so a reader that finds the same word twice has read that cell's
  *           serial. [A9] the store that clears a watch's `linked` (release) is the notifier's last access to it, and
  *           pairs with the load of the watch's owner (acquire), which may free it then.
+ *           [A10] system.decisions is counted up under the lock of the failed actor that a decision is about, before a
+ *           party can see that the actor goes on. So a reader that has found, under locks, what happened after a
+ *           decision reads the new count.
  * NOT DONE  a strand for each turn: it would have to be anchored, which takes the lock of the system's scope twice. A
  *           queue of actors beside the threads' queues of fibres, served by a few strands: handlers block, so there
  *           would have to be more strands at any moment, and it would be a second scheduler. A mailbox without a lock:
@@ -105,10 +108,11 @@ enum {
     CALL_RESUME = 4,
     CALL_RESTART = 8,
     CALL_SUSPEND = 16,
-    CALL_ALONE = 32,   /* its last child has ended */
-    CALL_FAILED = 64,  /* children have failed: activation.failed */
-    CALL_NOW = 128,    /* with STOP: cancel the strand that handles a message */
-    CALL_DECIDED = 256 /* its parent has decided about it: causes no action by itself */
+    CALL_ALONE = 32,    /* its last child has ended */
+    CALL_FAILED = 64,   /* children have failed: activation.failed */
+    CALL_NOW = 128,     /* with STOP: cancel the strand that handles a message */
+    CALL_DECIDED = 256, /* its parent has decided about it: causes no action by itself */
+    CALL_LOOK = 512     /* the party that has to decide about it may wait for it: deadlock.c */
 };
 
 /* ---- an actor ---------------------------------------------------------------------------------------------- */
@@ -183,7 +187,7 @@ struct activation {
     struct link waiters;       /* senders that wait for room: by their wait nodes, whose value is the envelope */
     struct cell *cursor;       /* of a walk through the children: the next one */
     struct failure *failed;    /* children's, the newest first */
-    struct failure *escalated; /* those of them that made it fail itself */
+    struct failure *escalated; /* those of them that made it fail itself; own */
     strand_exception *why;     /* why it failed, and is suspended; written in its own turn */
 };
 
@@ -196,7 +200,8 @@ enum {
     ACTIVATION_FRESH = 32,
     ACTIVATION_NOW = 64,        /* its children must stop at once, too */
     ACTIVATION_UNSTARTED = 128, /* its start function has not returned: its stop function is not called */
-    ACTIVATION_UNDECIDED = 256  /* it has failed, and its parent has not decided about it yet */
+    ACTIVATION_UNDECIDED = 256, /* it has failed, and its parent has not decided about it yet */
+    ACTIVATION_ESCALATED = 512 /* with UNDECIDED: its parent has failed by this failure, and awaits a decision itself */
 };
 
 /* A child that has failed, and waits for a decision. */
@@ -314,9 +319,10 @@ struct system {
     struct cb *_Atomic joiner; /* the owner, in strand_actors_join */
     struct names names;
     struct actor_timers timers;
-    _Atomic uint64_t letters; /* dead letters that no subscriber received */
-    char first_letter[160];   /* written by the thread that counts the first one */
-    int64_t logged_since;     /* failures were logged since then, and so many: under events_lock */
+    _Atomic uint64_t decisions; /* how many were made about failed actors [A10] */
+    _Atomic uint64_t letters;   /* dead letters that no subscriber received */
+    char first_letter[160];     /* written by the thread that counts the first one */
+    int64_t logged_since;       /* failures were logged since then, and so many: under events_lock */
     uint32_t logged;
     uint64_t unlogged; /* failures beyond the limit: under events_lock */
     atomic_flag events_lock;

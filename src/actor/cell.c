@@ -3,6 +3,7 @@
  */
 #include "cell.h"
 
+#include "deadlock.h"
 #include "runners.h"
 
 #include "../strand/cancel.h"
@@ -203,6 +204,8 @@ int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, 
             before &= ~(uint32_t)CALL_SUSPEND;
         if (calls & CALL_SUSPEND)
             before &= ~(uint32_t)CALL_RESUME;
+        if (calls & CALLS_DECIDED)
+            count_decision(activation);
         atomic_store_explicit(&activation->calls, before | calls, memory_order_relaxed);
         r = activation_schedule(thread, activation);
         bool ends =
@@ -229,6 +232,7 @@ void cell_decided(struct thread *thread, strand_actor actor, const strand_except
         struct activation *activation = word_activation(word);
         uint32_t calls = atomic_load_explicit(&activation->calls, memory_order_relaxed);
         atomic_store_explicit(&activation->calls, calls | CALL_DECIDED, memory_order_relaxed);
+        count_decision(activation);
     }
     cell_unlock(cell, word);
 }

@@ -1,19 +1,32 @@
 /*
- * Deadlocks between a parent and its child that has failed.
+ * Deadlocks between a supervisor and an actor that has failed, and awaits the supervisor's decision.
  *
- * STATE     the child's ACTIVATION_UNDECIDED, under its lock: from its failure on until its parent has decided. The
- *           parent's runner.asks and runner.queues: what the strand that has its turn waits for, written by that
- *           strand.
- * ORDERING  [A6] the parent publishes its wait before it takes the child's lock, under which it sends, or enqueues as a
- *           waiter. The child publishes under that lock that it is undecided, and afterwards reads what the parent
- *           waits for. So the child finds the parent waiting; or the parent, which has come later, finds the child
- *           undecided.
- * NOT DONE  longer cycles are not detected: an actor that waits for its failed grandchild, or for an actor that waits
- *           for one, and a parent whose turn joins a strand that waits for the child (docs/decisions.md says why).
+ * SUPERVISOR of a failed actor: its parent; if the parent has escalated the failure, and so has failed itself, the
+ *           parent's supervisor.
+ * STATE     a failed actor's ACTIVATION_UNDECIDED, under its lock: from its failure on until a decision.
+ *           ACTIVATION_ESCALATED, with it: the decision about its parent decides about it, too. runner.asks and
+ *           runner.queues of a supervisor: what the strand that has its turn waits for, written by that strand.
+ *           system.decisions: counts what makes failed actors go on.
+ * ORDERING  [A6] a supervisor publishes its wait before it takes the lock of the actor under which it sends, is linked
+ *           as a watcher, or is enqueued as a waiter. Afterwards it walks up from that actor, lock by lock, to the
+ *           supervisor. A parent that escalates first sets ESCALATED at the child; then it fails: it sets its own
+ *           UNDECIDED, reports to its own parent, and then reads what that one waits for. If that one escalates, too,
+ *           it does the same one level higher. If the walk came too early to see one of these flags, then the critical
+ *           section of the walk precedes the one that sets the flag, and the wait is published before the last reader
+ *           reads it. That reader requests CALL_LOOK of each failed child that was escalated, which searches its own
+ *           queues and passes the request on to its own children. So either the walk sees all flags, or a reader sees
+ *           the wait.
+ *           The walk sees the levels one after the other. It counts only if no decision was made between its beginning
+ *           and its end: a level may have failed again after a decision, and its children may go on already [A10].
+ * COST      nothing where nothing fails. One more turn for each escalated failure below an actor that fails while its
+ *           parent waits for an answer, an end or room.
+ * NOT DONE  cycles through other strands are not detected: a supervisor that joins a strand of its own, or asks another
+ *           actor, which waits for the failed actor (docs/decisions.md says why). The graph of waits shows them.
  * TESTED BY tests/spec/actor_deadlock.c.
  */
 #include "deadlock.h"
 
+#include "cell.h"
 #include "mailbox.h"
 #include "optional.h"
 #include "promise.h"
@@ -74,21 +87,27 @@ static strand_actor find(const struct activation *activation, const struct optio
     return found;
 }
 
+/* Under the lock of the cell, or in its turn. */
+static uint64_t decisions_of(const struct cell *cell)
+{
+    return atomic_load_explicit(&cell_type(cell)->system->decisions, memory_order_relaxed); /* [A10] */
+}
+
 /* ---- detection ---------------------------------------------------------------------------------------------- */
 
-void deadlock_break(struct thread *thread, struct runner *r, struct waiting parent)
+/* In the actor's own turn: end the waits of `supervisor` for this actor. */
+static void end_waits(struct thread *thread, struct runner *r, const struct cell *supervisor, struct waiting waiting,
+                      const uint64_t *since)
 {
     strand_actor asker = {{0, 0}};
     struct batch senders;
-    if (!parent.asks && !parent.queues)
-        return;
     batch_init(&senders);
     uint64_t word = cell_lock_living(thread, r->cell);
-    if (awaits_decision(r->activation)) {
-        if (parent.queues)
-            mailbox_refuse_parent(thread, r->activation, &senders);
-        if (parent.asks)
-            asker = find(r->activation, cell_optional(r->cell), parent.asks);
+    if (awaits_decision(r->activation) && (!since || decisions_of(r->cell) == *since)) { /* [A10] */
+        if (waiting.queues)
+            mailbox_refuse_from(thread, r->activation, supervisor, &senders);
+        if (waiting.asks)
+            asker = find(r->activation, cell_optional(r->cell), waiting.asks);
     }
     cell_unlock(r->cell, word);
     batch_deliver(thread, &senders);
@@ -96,25 +115,117 @@ void deadlock_break(struct thread *thread, struct runner *r, struct waiting pare
         promise_settle(thread, asker, -EDEADLK);
 }
 
-void deadlock_refuse(struct thread *thread, strand_actor parent, strand_actor asker)
+/* In the actor's own turn. */
+static void look_below(struct thread *thread, const struct activation *activation)
 {
-    struct cell *cell = ref_cell(parent);
-    uint64_t word;
-    if (!cell_lock(thread, cell, ref_serial(parent), &word))
-        return;
-    bool waits = (word & CELL_AWAKE) && waiting_of(word_activation(word)).asks == asker.bits[1];
-    cell_unlock(cell, word);
-    if (waits)
-        promise_settle(thread, asker, -EDEADLK);
+    for (const struct failure *failure = activation->escalated; failure; failure = failure->next)
+        (void)cell_call_failed(thread, failure->child, CALL_LOOK, failure->why); /* it is awake */
 }
 
-bool deadlock_is(struct thread *thread, strand_actor actor)
+void deadlock_break(struct thread *thread, struct runner *r, struct waiting parent)
+{
+    if (!parent.asks && !parent.queues)
+        return;
+    end_waits(thread, r, r->cell->parent, parent, NULL);
+    look_below(thread, r->activation);
+}
+
+void deadlock_escalate(struct thread *thread, const struct failure *failure)
+{
+    struct cell *cell = ref_cell(failure->child);
+    uint64_t word;
+    if (!cell_lock(thread, cell, ref_serial(failure->child), &word))
+        return;
+    if ((word & CELL_AWAKE) && (word_activation(word)->flags & ACTIVATION_UNDECIDED) &&
+        plain_load(&word_activation(word)->why, memory_order_relaxed) == failure->why)
+        word_activation(word)->flags |= ACTIVATION_ESCALATED; /* [A6] */
+    cell_unlock(cell, word);
+}
+
+void deadlock_escalated_late(struct thread *thread, const struct failure *failure)
+{
+    (void)cell_call_failed(thread, failure->child, CALL_LOOK, failure->why); /* it is awake */
+}
+
+/* Lock by lock, up to the supervisor whose decision the actor awaits; {0}: it awaits none. */
+static strand_actor walk_up(struct thread *thread, strand_actor actor, uint64_t *since)
+{
+    for (bool escalated = true, first = true; escalated && actor.bits[1]; first = false) {
+        struct cell *cell = ref_cell(actor);
+        uint64_t word;
+        if (!cell_lock(thread, cell, ref_serial(actor), &word))
+            return (strand_actor){{0, 0}};
+        if (first)
+            *since = decisions_of(cell); /* [A10] */
+        bool awaits = (word & CELL_AWAKE) && awaits_decision(word_activation(word));
+        escalated = awaits && (word_activation(word)->flags & ACTIVATION_ESCALATED);
+        actor = awaits && cell->parent ? cell_ref(cell->parent) : (strand_actor){{0, 0}};
+        cell_unlock(cell, word);
+    }
+    return actor;
+}
+
+/* Whether no decision has been counted since, and the actor has not ended. */
+static bool still_holds(struct thread *thread, strand_actor actor, uint64_t since)
 {
     struct cell *cell = ref_cell(actor);
     uint64_t word;
     if (!cell_lock(thread, cell, ref_serial(actor), &word))
         return false;
-    bool is = (word & CELL_AWAKE) && awaits_decision(word_activation(word)) && is_its_parent(thread, cell);
+    bool holds = decisions_of(cell) == since; /* [A10] */
     cell_unlock(cell, word);
-    return is;
+    return holds;
+}
+
+/* As walk_up, at one instant. *since: system.decisions then. */
+static strand_actor supervisor_of(struct thread *thread, strand_actor actor, uint64_t *since)
+{
+    strand_actor found;
+    do
+        found = walk_up(thread, actor, since);
+    while (found.bits[1] && !still_holds(thread, actor, *since));
+    return found;
+}
+
+/* What the strand that has the actor's turn waits for. */
+static struct waiting what_it_waits_for(struct thread *thread, strand_actor actor)
+{
+    struct cell *cell = ref_cell(actor);
+    struct waiting waiting = {0};
+    uint64_t word;
+    if (!actor.bits[1] || !cell_lock(thread, cell, ref_serial(actor), &word))
+        return waiting;
+    if (word & CELL_AWAKE)
+        waiting = waiting_of(word_activation(word));
+    cell_unlock(cell, word);
+    return waiting;
+}
+
+void deadlock_look(struct thread *thread, struct runner *r)
+{
+    uint64_t since;
+    strand_actor supervisor = supervisor_of(thread, r->self, &since);
+    struct waiting waiting = what_it_waits_for(thread, supervisor);
+    if (!waiting.asks && !waiting.queues)
+        return;
+    end_waits(thread, r, ref_cell(supervisor), waiting, &since);
+    if (still_holds(thread, r->self, since))
+        look_below(thread, r->activation);
+    else
+        (void)cell_call(thread, r->self, CALL_LOOK); /* again; it is awake: this takes no memory */
+}
+
+void deadlock_refuse(struct thread *thread, strand_actor actor, strand_actor asker)
+{
+    uint64_t since;
+    strand_actor supervisor = supervisor_of(thread, actor, &since);
+    if (what_it_waits_for(thread, supervisor).asks == asker.bits[1])
+        promise_settle(thread, asker, -EDEADLK);
+}
+
+bool deadlock_is(struct thread *thread, strand_actor actor)
+{
+    const struct runner *r = runner_self(thread);
+    uint64_t since;
+    return r && r->activation && supervisor_of(thread, actor, &since).bits[1] == r->self.bits[1];
 }

@@ -1,6 +1,6 @@
 /*
- * Detects that a parent waits for its child, which has failed and waits for the parent's decision: neither would go on.
- * The parent's call returns -EDEADLK. The protocol block is in deadlock.c.
+ * Detects that an actor waits, in its turn, for an actor that has failed and awaits a decision of that same actor:
+ * neither would go on. The waiting call returns -EDEADLK. The protocol block is in deadlock.c.
  */
 #ifndef ACTOR_DEADLOCK_H
 #define ACTOR_DEADLOCK_H
@@ -9,7 +9,7 @@
 
 enum { CALLS_DECIDED = CALL_STOP | CALL_RESTART | CALL_RESUME | CALL_DECIDED };
 
-/* Under the lock: whether the actor has failed, and only its parent's decision makes it go on. A pending request by
+/* Under the lock: whether the actor has failed, and only a supervisor's decision makes it go on. A pending request by
  * another party is a decision, too. */
 static inline bool awaits_decision(const struct activation *activation)
 {
@@ -18,11 +18,11 @@ static inline bool awaits_decision(const struct activation *activation)
            !(calls & CALLS_DECIDED);
 }
 
-/* Whether the caller's strand has the turn of the cell's parent. */
-static inline bool is_its_parent(struct thread *thread, const struct cell *cell)
+/* Under the lock of the activation's cell: count what makes the actor go on [A10]. */
+static inline void count_decision(const struct activation *activation)
 {
-    const struct runner *r = runner_self(thread);
-    return r && r->cell == cell->parent;
+    if (activation->flags & ACTIVATION_UNDECIDED)
+        atomic_fetch_add_explicit(&cell_type(activation->cell)->system->decisions, 1, memory_order_relaxed); /* [A10] */
 }
 
 /* What the strand of a runner waits for. */
@@ -42,11 +42,17 @@ static inline struct waiting waiting_of(const struct activation *activation)
 }
 
 /* After the runner's actor has failed and reported that to its parent, with what the parent was waiting for then: if it
- * is this actor, end that wait. */
+ * is this actor, or one whose failure was escalated to this actor, end that wait. */
 void deadlock_break(struct thread *thread, struct runner *r, struct waiting parent);
-/* A question has come to an actor that awaits a decision of `parent`: if `parent` itself asks, refuse it. */
-void deadlock_refuse(struct thread *thread, strand_actor parent, strand_actor asker);
-/* Whether the caller would wait for ever for that actor's end. */
+/* The actor has escalated the failure of that child. Before it fails by it. */
+void deadlock_escalate(struct thread *thread, const struct failure *failure);
+/* Likewise, in an actor that has failed before, and awaits a decision. */
+void deadlock_escalated_late(struct thread *thread, const struct failure *failure);
+/* CALL_LOOK, in the actor's turn: if the supervisor whose decision it awaits waits for it, end that wait. */
+void deadlock_look(struct thread *thread, struct runner *r);
+/* A question has come to an actor that awaits a decision: if the supervisor that has to decide asks it, refuse it. */
+void deadlock_refuse(struct thread *thread, strand_actor actor, strand_actor asker);
+/* Whether the caller, in a turn, would wait for an actor that awaits a decision of the caller's actor. */
 bool deadlock_is(struct thread *thread, strand_actor actor);
 
 #endif

@@ -81,7 +81,7 @@ static bool report(struct thread *thread, struct runner *r, strand_exception *e)
         return false;
     *failure = (struct failure){
         .child = r->self, .why = strand_exception_keep(e), .unstarted = r->activation->flags & ACTIVATION_UNSTARTED};
-    set_flags(thread, r, ACTIVATION_UNDECIDED, 0); /* [A6] */
+    set_flags(thread, r, ACTIVATION_UNDECIDED, ACTIVATION_ESCALATED); /* [A6] */
     struct waiting parents = {0};
     uint64_t word = cell_lock_living(thread, parent);
     struct activation *activation = word & CELL_AWAKE ? word_activation(word) : cell_wake(thread, parent, &word);
@@ -378,8 +378,8 @@ static void restart(struct runner *r)
     uint64_t word = cell_lock_living(thread_self(), r->cell);
     bool due = is_cancelled(r);
     if (!due)
-        activation->flags =
-            (activation->flags | ACTIVATION_RESTARTING) & ~(unsigned)(ACTIVATION_SUSPENDED | ACTIVATION_UNDECIDED);
+        activation->flags = (activation->flags | ACTIVATION_RESTARTING) &
+                            ~(unsigned)(ACTIVATION_SUSPENDED | ACTIVATION_UNDECIDED | ACTIVATION_ESCALATED);
     cell_unlock(r->cell, word);
     if (due)
         call_again(r, CALL_RESTART);
@@ -411,12 +411,14 @@ static void resume(struct runner *r)
     bool failed = activation->why;
     rest_for(activation, NULL);
     activation->escalated = NULL;
-    set_flags(thread_self(), r, 0, ACTIVATION_SUSPENDED | ACTIVATION_UNDECIDED);
+    set_flags(thread_self(), r, 0, ACTIVATION_SUSPENDED | ACTIVATION_UNDECIDED | ACTIVATION_ESCALATED);
     for (struct failure *failure = escalated; failure; failure = failure->next)
-        if (failure->unstarted)
+        if (failure->unstarted) {
+            cell_decided(thread_self(), failure->child, failure->why);
             life_retry(thread_self(), r, failure, BEGINNING_PAUSE);
-        else
+        } else {
             (void)cell_call_failed(thread_self(), failure->child, CALL_RESUME, failure->why); /* it is awake */
+        }
     failures_drop(escalated);
     if (failed && (activation->flags & ACTIVATION_UNSTARTED))
         restart(r);
@@ -432,7 +434,7 @@ void life_calls(struct runner *r)
     if (!due) /* otherwise another runner, which is not cancelled, serves them */
         atomic_store_explicit(&activation->calls, 0, memory_order_relaxed);
     if (!due && (calls & CALLS_DECIDED))
-        activation->flags &= ~(unsigned)ACTIVATION_UNDECIDED;
+        activation->flags &= ~(unsigned)(ACTIVATION_UNDECIDED | ACTIVATION_ESCALATED);
     cell_unlock(r->cell, word);
     if (UNLIKELY(due))
         return;
@@ -474,4 +476,6 @@ void life_calls(struct runner *r)
         restart(r);
     if (calls & CALL_SUSPEND)
         set_flags(thread_self(), r, ACTIVATION_SUSPENDED, 0);
+    if ((calls & CALL_LOOK) && r->activation)
+        deadlock_look(thread_self(), r);
 }

@@ -45,12 +45,13 @@ void mailbox_admit_(struct thread *thread, struct activation *activation, struct
     }
 }
 
-void mailbox_refuse_parent(struct thread *thread, struct activation *activation, struct batch *senders)
+void mailbox_refuse_from(struct thread *thread, struct activation *activation, const struct cell *from,
+                         struct batch *senders)
 {
     for (struct link *link = activation->waiters.next, *next; link != &activation->waiters; link = next) {
         const struct cb *waiter = CONTAINER(link, struct wait_node, link)->waiter;
         next = link->next;
-        if (waiter->fn == runner_main && ((struct runner *)waiter->arg)->cell == activation->cell->parent)
+        if (waiter->fn == runner_main && ((struct runner *)waiter->arg)->cell == from)
             (void)claim(thread, CONTAINER(link, struct wait_node, link), -EDEADLK, senders);
     }
 }
@@ -61,7 +62,7 @@ void mailbox_refuse(struct thread *thread, struct activation *activation, struct
         (void)claim_first(thread, activation, -EPIPE, senders); /* the sender keeps its message */
 }
 
-/* After an interruption: make sure that nothing refers to the node. */
+/* After an interruption, or another end of the wait: make sure that nothing refers to the node. */
 static void leave(struct thread *thread, strand_actor to, struct wait_node *node)
 {
     uint64_t word;
@@ -96,7 +97,13 @@ static int await_room(struct thread *thread, strand_actor to, uint64_t word, str
     struct runner *r __attribute__((cleanup(queue_no_more))) = runner_self(thread);
     if (r)
         atomic_store_explicit(&r->queues, true, memory_order_relaxed); /* [A6] */
+    bool undecided = awaits_decision(word_activation(word));
     cell_unlock(ref_cell(to), word);
+    if (UNLIKELY(undecided) && deadlock_is(thread, to) && wait_retract(thread, me)) {
+        me->blocked = BLOCKED_NOT;
+        leave(thread, to, node); /* [W2] */
+        return -EDEADLK;
+    }
     bool stay = atomic_load_explicit(&me->due, memory_order_seq_cst) > floor; /* [W4] */
     if (UNLIKELY(stay) && wait_retract(thread, me)) {
         me->blocked = BLOCKED_NOT;
@@ -152,10 +159,6 @@ int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct e
     if (what == STRAND_MAILBOX_FULL_FAIL) {
         cell_unlock(cell, word);
         return -EAGAIN;
-    }
-    if (UNLIKELY(is_its_parent(thread, cell)) && awaits_decision(activation)) {
-        cell_unlock(cell, word);
-        return -EDEADLK;
     }
     struct cb *me = current_of(thread);
     cxx_settle(thread, me);

@@ -51,8 +51,9 @@ static inline void mailbox_make_room(struct thread *thread, struct activation *a
         mailbox_admit_(thread, activation, senders);
 }
 
-/* If the actor's parent waits for room, it gets -EDEADLK [A6]. */
-void mailbox_refuse_parent(struct thread *thread, struct activation *activation, struct batch *senders);
+/* If the actor in `from` waits for room, it gets -EDEADLK [A6]. */
+void mailbox_refuse_from(struct thread *thread, struct activation *activation, const struct cell *from,
+                         struct batch *senders);
 /* The actor ends: fail all waiting senders. */
 void mailbox_refuse(struct thread *thread, struct activation *activation, struct batch *senders);
 

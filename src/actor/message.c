@@ -143,12 +143,11 @@ static inline __attribute__((always_inline)) int deliver(struct thread *thread, 
     fresh = activation->flags & ACTIVATION_FRESH;
     mailbox_put(activation, e);
     r = activation_schedule(thread, activation);
-    strand_actor parent = UNLIKELY(asker.bits[1]) ? cell_ref(cell->parent) : asker;
     cell_unlock(cell, word);
     if (r)
         runners_go(thread, r, fresh);
     if (UNLIKELY(asker.bits[1]))
-        deadlock_refuse(thread, parent, asker);
+        deadlock_refuse(thread, to, asker);
     return 0;
 }
 

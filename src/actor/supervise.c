@@ -3,6 +3,7 @@
  * actor.h.
  */
 #include "cell.h"
+#include "deadlock.h"
 #include "event_stream.h"
 #include "life.h"
 #include "optional.h"
@@ -192,10 +193,12 @@ static bool deal_with(struct runner *r, struct failure *failure, struct for_all 
     if (e || call.decided == STRAND_ESCALATE) {
         failure->next = r->activation->escalated;
         r->activation->escalated = failure;
+        deadlock_escalate(thread_self(), failure);
         e = e ? e : strand_exception_keep(failure->why);
         if (r->activation->why) { /* it has failed already, and awaits a decision */
             event_stream_failure(thread_self(), r, "has failed", e);
             strand_exception_release(e);
+            deadlock_escalated_late(thread_self(), failure);
         } else {
             life_fail(r, e);
         }

@@ -1,6 +1,7 @@
 /*
- * A parent that waits for its child, which has failed, and waits for the parent's decision: the parent's call returns
- * -EDEADLK.
+ * A supervisor that waits for an actor that has failed and awaits the supervisor's decision: the supervisor's call
+ * returns -EDEADLK. The supervisor is the failed actor's parent, or an actor above it to which the failure was
+ * escalated.
  */
 #define SUITE actor_deadlock
 #include "test.h"
@@ -16,6 +17,7 @@ STRAND_MESSAGE(hold, { char none; });
 STRAND_MESSAGE(question, { char none; });
 STRAND_MESSAGE(act, { int how; });
 STRAND_MESSAGE(answer, { int error; });
+STRAND_MESSAGE(make, { int depth, how; });
 STRAND_MESSAGE(made, { strand_actor child; });
 
 static strand_event go;
@@ -60,10 +62,49 @@ static unsigned level_of(const strand_message *message)
 static const strand_actor_class sorted = {
     .size = sizeof sorted, .name = "child", .receive = be_child, .priority = level_of};
 
-/* ---- the parent -------------------------------------------------------------------------------------------- */
+/* ---- actors between, which escalate ------------------------------------------------------------------------- */
 
-/* How it waits for the child. */
 enum { TELL, GIVE, FORWARD, ASK_FULL, ASK, ASK_SORTED, ASK_KEPT, WAIT, WAYS };
+
+static strand_actor make_child(int how)
+{
+    return strand_actor_spawn_child(NULL, how == ASK_SORTED ? &sorted : how <= ASK_FULL ? &child : &roomy, NULL, 0);
+}
+
+static const strand_actor_class between;
+
+static strand_actor make_below(int depth, int how, strand_actor *first)
+{
+    made got = {{{0, 0}}};
+    if (!depth)
+        return make_child(how);
+    *first = strand_actor_spawn_child(NULL, &between, NULL, 0);
+    CHECK_EQ(strand_ask(*first, STRAND_MSG(make, depth - 1, how), STRAND_INTO(made, &got)), 0);
+    return got.child;
+}
+
+static void be_between(void *state, strand_message *message)
+{
+    (void)state;
+    strand_actor first;
+    const make *m = STRAND_IS(message, make);
+    if (!m)
+        strand_throw(&TEST_ERROR, "by itself");
+    STRAND_IGNORE(strand_reply(message, STRAND_MSG(made, make_below(m->depth, m->how, &first))));
+}
+
+static bool decides_itself;
+
+static enum strand_directive escalate(void *state, strand_actor actor, const strand_exception *why)
+{
+    (void)state, (void)actor, (void)why;
+    return decides_itself ? STRAND_RESUME : STRAND_ESCALATE;
+}
+
+static const strand_actor_class between = {
+    .size = sizeof between, .name = "between", .receive = be_between, .decide = escalate};
+
+/* ---- the parent -------------------------------------------------------------------------------------------- */
 
 static strand_actor the_child;
 
@@ -91,21 +132,24 @@ static int wait_for(int how, strand_actor to, strand_message *message)
 }
 
 static bool early;
+static int depth;          /* how many actors are between */
+static bool fails_already; /* the first of them has failed by itself */
 
 static void be_parent(void *state, strand_message *message)
 {
     (void)state;
     const act *a = STRAND_IS(message, act);
-    the_child = strand_actor_spawn_child(NULL,
-                                         a->how == ASK_SORTED ? &sorted
-                                         : a->how <= ASK_FULL ? &child
-                                                              : &roomy,
-                                         NULL, 0);
+    strand_actor first;
+    the_child = make_below(depth, a->how, &first);
+    if (fails_already) {
+        CHECK_EQ(strand_tell(first, STRAND_MSG(crash)), 0);
+        test_yield_until(&failed, 1);
+    }
     if (a->how != ASK_KEPT)
         CHECK_EQ(strand_tell(the_child, STRAND_MSG(hold)), 0);
     if (early) {
         strand_event_set(&go);
-        test_yield_until(&failed, 1);
+        test_yield_until(&failed, 1 + depth + fails_already);
     }
     strand_actor asker = message->sender;
     waits = 1;
@@ -113,12 +157,19 @@ static void be_parent(void *state, strand_message *message)
     strand_tell(asker, STRAND_MSG(answer, error));
 }
 
-static const strand_actor_class parent = {.size = sizeof parent, .name = "parent", .receive = be_parent};
+static enum strand_directive resume_those_between(void *state, strand_actor actor, const strand_exception *why)
+{
+    (void)state, (void)actor, (void)why;
+    return depth ? STRAND_RESUME : STRAND_RESTART;
+}
+
+static const strand_actor_class parent = {
+    .size = sizeof parent, .name = "parent", .receive = be_parent, .decide = resume_those_between};
 
 static void see_failures(void *state, strand_message *message)
 {
     (void)state, (void)message;
-    failed = 1;
+    failed++;
 }
 
 static const strand_actor_class observer = {.size = sizeof observer, .name = "observer", .receive = see_failures};
@@ -145,6 +196,8 @@ static void check_ways(void)
     for (int how = 0; how < WAYS; how++) {
         if (early && (how == ASK_KEPT || how == FORWARD || how == ASK_FULL)) /* there would be an answer, or room */
             continue;
+        if (depth && how == FORWARD) /* the child has room before its parent has escalated */
+            continue;
         begin();
         answer got = {0};
         STRAND_ACTORS(system, NULL);
@@ -163,6 +216,18 @@ static void check_ways(void)
     }
 }
 
+static void check_below(bool is_early)
+{
+    early = is_early;
+    for (depth = 1; depth <= 3; depth++)
+        for (int already = 0; already < 2; already++) {
+            fails_already = already;
+            check_ways();
+        }
+    depth = 0;
+    fails_already = false;
+}
+
 /* contract 6.4 */
 TEST_INSIDE(a_parent_that_waits_for_its_child_gets_an_error_when_the_child_fails)
 {
@@ -174,6 +239,17 @@ TEST_INSIDE(a_parent_does_not_wait_for_a_child_that_has_failed)
 {
     early = true;
     check_ways();
+}
+
+/* contract 6.4 */
+TEST_INSIDE(an_actor_that_waits_for_one_below_gets_an_error_when_the_failure_of_that_one_is_escalated_to_it)
+{
+    check_below(false);
+}
+
+TEST_INSIDE(an_actor_does_not_wait_for_one_below_whose_failure_has_been_escalated_to_it)
+{
+    check_below(true);
 }
 
 /* ---- no deadlock ------------------------------------------------------------------------------------------- */
@@ -209,6 +285,36 @@ TEST_INSIDE(a_parent_waits_for_a_failed_child_that_it_has_stopped_or_restarted)
         CHECK_EQ(strand_ask(a, STRAND_MSG(act, ways[i]), STRAND_INTO(answer, &got)), 0);
         CHECK_EQ(got.error, 0);
     }
+}
+
+/* The first of the actors between has failed, and awaits a decision; it decides itself about the actor below. */
+static void ask_one_decided_about(void *state, strand_message *message)
+{
+    (void)state;
+    strand_actor first;
+    answer got = {1};
+    the_child = make_below(1, ASK, &first);
+    CHECK_EQ(strand_tell(first, STRAND_MSG(crash)), 0);
+    CHECK_EQ(strand_tell(the_child, STRAND_MSG(crash)), 0);
+    test_yield_until(&failed, 2);
+    STRAND_IGNORE(strand_reply(
+        message, STRAND_MSG(answer, strand_ask(the_child, STRAND_MSG(question), STRAND_INTO(answer, &got)))));
+}
+
+static const strand_actor_class patient = {.size = sizeof patient, .name = "patient", .receive = ask_one_decided_about};
+
+TEST_INSIDE(an_actor_waits_for_one_below_about_which_another_decides)
+{
+    begin();
+    answer got = {1};
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, NULL, &patient, NULL, 0),
+                 eyes = strand_actor_spawn(system, NULL, &observer, NULL, 0);
+    CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ACTOR_FAILURE), 0);
+    decides_itself = true;
+    CHECK_EQ(strand_ask(a, STRAND_MSG(act, 0), STRAND_INTO(answer, &got)), 0);
+    decides_itself = false;
+    CHECK_EQ(got.error, 0);
 }
 
 /* The child fails, and its parent is long in deciding. */
