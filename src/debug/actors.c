@@ -3,6 +3,7 @@
  */
 #include "actors.h"
 
+#include "../actor/deadlock.h"
 #include "../actor/optional.h"
 #include "../actor/promise.h"
 
@@ -46,6 +47,12 @@ static bool is_among(const struct envelope *first, uint64_t sender)
     return first && left > 0;
 }
 
+/* Whether the actor that was asked has handled the question, and may answer it later. */
+static bool has_handled(const struct promise *promise)
+{
+    return promise->watched.bits[1] && promise->watched.bits[1] == promise->whom.bits[1];
+}
+
 /* Whether the question is queued, or in hand: an actor may have forwarded it, or stashed it. */
 static bool has_question(const struct activation *activation, const struct promise *promise)
 {
@@ -55,12 +62,33 @@ static bool has_question(const struct activation *activation, const struct promi
            is_among(activation->first, asker);
 }
 
-struct cb *actors_strand(const struct cb *c)
+/* The supervisor that has to decide about a failed actor; NULL: none. */
+static const struct cell *supervisor_of(const struct activation *activation)
+{
+    const struct cell *cell = NULL;
+    bool escalated = true;
+    while (escalated && activation && awaits_decision(activation)) {
+        escalated = activation->flags & ACTIVATION_ESCALATED;
+        cell = activation->cell->parent;
+        activation = activation_of(cell);
+    }
+    return cell;
+}
+
+struct cb *actors_strand(const struct cb *c, bool *decides)
 {
     const struct activation *activation = activation_of(actors_waited_for(c));
-    if (!activation || !activation->runner || (c->blocked == BLOCKED_ASK && !has_question(activation, promise_of(c))))
+    *decides = false;
+    if (!activation)
         return NULL;
-    return activation->runner->strand;
+    bool here = c->blocked != BLOCKED_ASK || has_question(activation, promise_of(c));
+    if (here && activation->runner)
+        return activation->runner->strand;
+    const struct activation *above = NULL;
+    if (here || has_handled(promise_of(c)))
+        above = activation_of(supervisor_of(activation));
+    *decides = above && above->runner;
+    return *decides ? above->runner->strand : NULL;
 }
 
 const char *actors_words(const struct cb *c, char *text, size_t size)
@@ -83,6 +111,8 @@ void actors_say_idle(struct output *out, const struct cb *c, size_t indent)
         output_say(out, indent, "it is suspended: its supervisor, or a strand that resumes it\n");
     else if (activation && (activation->flags & ACTIVATION_WAITS))
         output_say(out, indent, "it waits for the ends of its children\n");
+    else if (c->blocked == BLOCKED_ASK && has_handled(promise_of(c)))
+        output_say(out, indent, "it has handled the question without an answer: a strand that answers it\n");
     else if (c->blocked == BLOCKED_ASK)
         output_say(out, indent, "it no longer has the question: the actor that it was forwarded to\n");
     else if (c->blocked == BLOCKED_ACTOR_END)

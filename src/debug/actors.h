@@ -19,8 +19,9 @@ static inline bool actors_are_waited_for(unsigned blocked)
 
 /* The actor that c waits for; NULL: it has ended. */
 const struct cell *actors_waited_for(const struct cb *c);
-/* The strand that would have to go on before the actor can do what c waits for; NULL: none, or unknown. */
-struct cb *actors_strand(const struct cb *c);
+/* The strand that would have to go on before the actor can do what c waits for; NULL: none, or unknown. *decides: that
+ * strand has the turn of a supervisor, until whose decision the actor is suspended. */
+struct cb *actors_strand(const struct cb *c, bool *decides);
 /* Describe what c waits for: "waits for the answer of actor /user/till". Returns text. */
 const char *actors_words(const struct cb *c, char *text, size_t size);
 /* Print why no strand runs the actor that c waits for. */

@@ -75,6 +75,10 @@ const char *blockers_step(const struct graph *graph, uint32_t from, uint32_t tar
                  blockers_name(graph, target, other));
     else if (waits_for_strand(node->blocked))
         snprintf(text, size, "%s %s", blocked_words(node->blocked), name_of(graph, target, "", other, sizeof other));
+    else if (node->decides)
+        snprintf(text, size, "%s, which is suspended until %s decides",
+                 inspect_words(&graph->view, graph_cb(graph, from), node->blocked, node->on, words, sizeof words),
+                 blockers_name(graph, target, other));
     else
         snprintf(text, size, "%s, which %s %s",
                  inspect_words(&graph->view, graph_cb(graph, from), node->blocked, node->on, words, sizeof words),
@@ -93,6 +97,8 @@ const char *blockers_brief(const struct graph *graph, uint32_t from, uint32_t ta
                                          [BLOCKED_MAILBOX] = "room in the mailbox"};
     unsigned blocked = graph->nodes[from].blocked;
     const char *thing = blocked < sizeof things / sizeof *things && things[blocked] ? things[blocked] : "the end";
+    if (graph->nodes[from].decides)
+        thing = "the decision";
     char one[STRAND_NAME], other[STRAND_NAME];
     snprintf(text, size, "%s for %s of %s", name_of(graph, from, "", one, sizeof one), thing,
              name_of(graph, target, "", other, sizeof other));
@@ -146,6 +152,11 @@ static void say_actor(const struct graph *graph, const struct node *node, uint32
         output_say(out, indent, "%s would have to return from it; it is %s\n", name, state);
     } else if (node->blocked == BLOCKED_POOL && node->toward == TOWARD_ONE) {
         output_say(out, indent, "%s, which closes it, would have to go on; it is %s\n", name, state);
+    } else if (node->decides) {
+        output_say(out, indent,
+                   "it is suspended until its supervisor decides: %s, which runs that, would have to go on; "
+                   "it is %s\n",
+                   name, state);
     } else if (actors_are_waited_for(node->blocked)) {
         output_say(out, indent, "%s, which runs it, would have to go on; it is %s\n", name, state);
     } else {

@@ -217,7 +217,7 @@ static void go_on(const struct graph *graph, struct node *node, struct cb *c, ui
     case BLOCKED_MAILBOX:
         if (settled) {
             node->on = (uintptr_t)actors_waited_for(c);
-            go_to_one(graph, node, actors_strand(c));
+            go_to_one(graph, node, actors_strand(c, &node->decides));
         }
         break;
     default:

@@ -33,7 +33,8 @@ struct node {
     uint8_t blocked;       /* enum blocked; BLOCKED_NOT: it can run, or has ended */
     uint8_t toward;
     uint8_t seen;
-    bool any; /* one target would be enough */
+    bool any;     /* one target would be enough */
+    bool decides; /* the target has the turn of a supervisor, which has to decide about the actor that is waited for */
 };
 
 /* A holder of a read-write lock. */

@@ -183,6 +183,101 @@ TEST(actors_that_ask_each_other_are_a_deadlock_which_names_them)
     strand_exception_release(e);
 }
 
+/* ---- waits for a failed actor, below which its supervisor waits -------------------------------------------- */
+
+STRAND_MESSAGE(crash, { char none; });
+STRAND_MESSAGE(act, { int how; });
+
+static strand_actor patient;
+
+static void crash_or_handle(void *state, strand_message *message)
+{
+    (void)state;
+    if (STRAND_IS(message, crash))
+        strand_throw(&TEST_ERROR, "on request");
+}
+
+static const strand_actor_class weak = {.size = sizeof weak, .name = "weak", .receive = crash_or_handle};
+
+static void ask_the_patient(void *state, strand_message *message)
+{
+    (void)state, (void)message;
+    answer got;
+    STRAND_IGNORE(strand_ask(patient, STRAND_MSG(question), STRAND_INTO(answer, &got)));
+}
+
+static const strand_actor_class visitor = {.size = sizeof visitor, .name = "visitor", .receive = ask_the_patient};
+
+static void *await_the_patient(void *arg)
+{
+    strand_actor_wait(patient);
+    return arg;
+}
+
+enum { JOINS, ASKS_ANOTHER, ASKS_FOR_NOTHING };
+
+static void wait_around(void *state, strand_message *message)
+{
+    (void)state;
+    answer got;
+    const act *a = STRAND_IS(message, act);
+    patient = strand_actor_spawn_child(STRAND_ACTOR_ATTR(.name = "patient"), &weak, NULL, 0);
+    if (a->how != ASKS_FOR_NOTHING)
+        strand_tell(patient, STRAND_MSG(crash));
+    if (a->how == JOINS)
+        strand_join(strand_spawn_with(strand_actor_scope(), STRAND_ATTR(.name = "nurse"), await_the_patient, NULL, 0));
+    else if (a->how == ASKS_FOR_NOTHING)
+        ask_the_patient(NULL, NULL);
+    else
+        STRAND_IGNORE(strand_ask(strand_actor_spawn_child(STRAND_ACTOR_ATTR(.name = "friend"), &visitor, NULL, 0),
+                                 STRAND_MSG(question), STRAND_INTO(answer, &got)));
+}
+
+static const strand_actor_class doctor = {.size = sizeof doctor, .name = "doctor", .receive = wait_around};
+
+static void *wait_for_the_doctor(void *arg)
+{
+    STRAND_ACTORS(system, NULL);
+    strand_actor a = strand_actor_spawn(system, STRAND_ACTOR_ATTR(.name = "doctor"), &doctor, NULL, 0);
+    strand_tell(a, STRAND_MSG(act, (int)(intptr_t)arg));
+    strand_actor_wait(a);
+    return NULL;
+}
+
+TEST(a_cycle_of_waits_through_a_failed_actor_names_the_supervisor_that_has_to_decide)
+{
+    static const struct {
+        const char *brief, *step, *line;
+    } cases[] = {
+        [JOINS] = {"'nurse' #",
+                   " waits for the end of actor /user/doctor/patient, which is suspended until strand "
+                   "'doctor' #",
+                   "    it is suspended until its supervisor decides: strand 'doctor' #"},
+        [ASKS_ANOTHER] = {"'friend' #",
+                          " waits for the answer of actor /user/doctor/patient, which is suspended until "
+                          "strand 'doctor' #",
+                          "    it is suspended until its supervisor decides: strand 'doctor' #"},
+        [ASKS_FOR_NOTHING] = {"'doctor' #", " waits for the answer of actor /user/doctor/patient, since ",
+                              "    it has handled the question without an answer: a strand that answers it"},
+    };
+    for (int how = JOINS; how <= ASKS_FOR_NOTHING; how++) {
+        strand_exception *e = NULL;
+        strand_options options = test_options();
+        logged[0] = '\0';
+        options.out_of_work = STRAND_OUT_OF_WORK_THROW;
+        options.on_log = keep_log;
+        options.uncaught = &e;
+        CHECK_PTR(strand_run(&options, wait_for_the_doctor, TEST_PTR(how)), NULL);
+        CHECK_KIND(e, &STRAND_DEADLOCK);
+        CHECK_CONTAINS(strand_exception_text(e), cases[how].brief);
+        if (how != ASKS_FOR_NOTHING)
+            CHECK_CONTAINS(strand_exception_text(e), " for the decision of 'doctor' #");
+        CHECK_CONTAINS(logged, cases[how].step);
+        CHECK_CONTAINS(logged, cases[how].line);
+        strand_exception_release(e);
+    }
+}
+
 static void throw_at_once(void *state, strand_message *message)
 {
     (void)state;
