@@ -1,7 +1,7 @@
 /*
  * Whether a run is dry: seekers decide while threads of several pools fall idle, are woken, and hand work to each other.
  *
- * MODELS    src/sched/quiescent.c: quiescent_run, all_still, look, is_empty, quiescent_is_near
+ * MODELS    src/sched/quiescent.c: quiescent_run, all_still, scan, is_empty, quiescent_is_near
  *           src/sched/idle.c: pool_is_still, quiescent_stir, get_busy, thread_to_idle, thread_from_idle,
  *           thread_to_polling, thread_to_busy, pool_park, decide, pool_settle
  *           src/sched/idle.h: pool_set_seeker
@@ -128,7 +128,7 @@ inline read_first(p)
     }
 }
 
-inline look_at(p)
+inline scan(p)
 {
 #ifndef NOQUEUES
     still = still && !queue[p];
@@ -166,8 +166,8 @@ inline decide(t)
     atomic { !deciding -> deciding = 1; still = 1 }
     read_first(0);
     read_first(1);
-    look_at(0);
-    look_at(1);
+    scan(0);
+    scan(1);
     read_again(0);
     read_again(1);
     if
