@@ -180,7 +180,9 @@ struct activation {
     struct envelope *first, **last;
     struct envelope *batch;    /* taken out of the queue; comes before it */
     struct envelope **counted; /* in the queue: all messages before it are ENVELOPE_EXTRA */
-    _Atomic uint32_t calls;    /* CALL_*; written under the lock */
+    _Atomic uint16_t calls;    /* CALL_*; written under the lock */
+    bool decided_above; /* with UNDECIDED: its parent has failed by its failure, and awaits a decision itself: under the
+                           lock */
     uint32_t queued, taken;    /* waiting messages; size of the batch when that was taken */
     uint16_t flags;            /* ACTIVATION_* */
     uint16_t wakes;            /* how often the activation was used */
@@ -200,8 +202,7 @@ enum {
     ACTIVATION_FRESH = 32,
     ACTIVATION_NOW = 64,        /* its children must stop at once, too */
     ACTIVATION_UNSTARTED = 128, /* its start function has not returned: its stop function is not called */
-    ACTIVATION_UNDECIDED = 256, /* it has failed, and its parent has not decided about it yet */
-    ACTIVATION_ESCALATED = 512 /* with UNDECIDED: its parent has failed by this failure, and awaits a decision itself */
+    ACTIVATION_UNDECIDED = 256  /* it has failed, and its parent has not decided about it yet */
 };
 
 /* A child that has failed, and waits for a decision. */

@@ -143,6 +143,7 @@ struct activation *cell_wake(struct thread *thread, struct cell *cell, uint64_t 
     activation->first = activation->batch = NULL;
     activation->last = activation->counted = &activation->first;
     atomic_store_explicit(&activation->calls, 0, memory_order_relaxed);
+    activation->decided_above = false;
     activation->flags = *word & CELL_FRESH ? ACTIVATION_FRESH : 0;
     activation->queued = activation->taken = 0;
     list_init(&activation->waiters);

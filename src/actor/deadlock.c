@@ -4,12 +4,12 @@
  * SUPERVISOR of a failed actor: its parent; if the parent has escalated the failure, and so has failed itself, the
  *           parent's supervisor.
  * STATE     a failed actor's ACTIVATION_UNDECIDED, under its lock: from its failure on until a decision.
- *           ACTIVATION_ESCALATED, with it: the decision about its parent decides about it, too. runner.asks and
+ *           activation.decided_above, with it: the decision about its parent decides about it, too. runner.asks and
  *           runner.queues of a supervisor: what the strand that has its turn waits for, written by that strand.
  *           system.decisions: counts what makes failed actors go on.
  * ORDERING  [A6] a supervisor publishes its wait before it takes the lock of the actor under which it sends, is linked
  *           as a watcher, or is enqueued as a waiter. Afterwards it walks up from that actor, lock by lock, to the
- *           supervisor. A parent that escalates first sets ESCALATED at the child; then it fails: it sets its own
+ *           supervisor. A parent that escalates first sets decided_above at the child; then it fails: it sets its own
  *           UNDECIDED, reports to its own parent, and then reads what that one waits for. If that one escalates, too,
  *           it does the same one level higher. If the walk came too early to see one of these flags, then the critical
  *           section of the walk precedes the one that sets the flag, and the wait is published before the last reader
@@ -138,7 +138,7 @@ void deadlock_escalate(struct thread *thread, const struct failure *failure)
         return;
     if ((word & CELL_AWAKE) && (word_activation(word)->flags & ACTIVATION_UNDECIDED) &&
         plain_load(&word_activation(word)->why, memory_order_relaxed) == failure->why)
-        word_activation(word)->flags |= ACTIVATION_ESCALATED; /* [A6] */
+        word_activation(word)->decided_above = true; /* [A6] */
     cell_unlock(cell, word);
 }
 
@@ -158,7 +158,7 @@ static strand_actor walk_up(struct thread *thread, strand_actor actor, uint64_t 
         if (first)
             *since = decisions_of(cell); /* [A10] */
         bool awaits = (word & CELL_AWAKE) && awaits_decision(word_activation(word));
-        escalated = awaits && (word_activation(word)->flags & ACTIVATION_ESCALATED);
+        escalated = awaits && word_activation(word)->decided_above;
         actor = awaits && cell->parent ? cell_ref(cell->parent) : (strand_actor){{0, 0}};
         cell_unlock(cell, word);
     }

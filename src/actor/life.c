@@ -72,6 +72,14 @@ static void set_flags(struct thread *thread, struct runner *r, uint32_t set, uin
     cell_unlock(r->cell, word);
 }
 
+static void be_undecided(struct thread *thread, struct runner *r)
+{
+    uint64_t word = cell_lock_living(thread, r->cell);
+    r->activation->flags |= ACTIVATION_UNDECIDED; /* [A6] */
+    r->activation->decided_above = false;
+    cell_unlock(r->cell, word);
+}
+
 /* Report a failure to the parent, which decides. Returns false if there is no memory. */
 static bool report(struct thread *thread, struct runner *r, strand_exception *e)
 {
@@ -81,7 +89,7 @@ static bool report(struct thread *thread, struct runner *r, strand_exception *e)
         return false;
     *failure = (struct failure){
         .child = r->self, .why = strand_exception_keep(e), .unstarted = r->activation->flags & ACTIVATION_UNSTARTED};
-    set_flags(thread, r, ACTIVATION_UNDECIDED, ACTIVATION_ESCALATED); /* [A6] */
+    be_undecided(thread, r);
     struct waiting parents = {0};
     uint64_t word = cell_lock_living(thread, parent);
     struct activation *activation = word & CELL_AWAKE ? word_activation(word) : cell_wake(thread, parent, &word);
@@ -378,8 +386,8 @@ static void restart(struct runner *r)
     uint64_t word = cell_lock_living(thread_self(), r->cell);
     bool due = is_cancelled(r);
     if (!due)
-        activation->flags = (activation->flags | ACTIVATION_RESTARTING) &
-                            ~(unsigned)(ACTIVATION_SUSPENDED | ACTIVATION_UNDECIDED | ACTIVATION_ESCALATED);
+        activation->flags =
+            (activation->flags | ACTIVATION_RESTARTING) & ~(unsigned)(ACTIVATION_SUSPENDED | ACTIVATION_UNDECIDED);
     cell_unlock(r->cell, word);
     if (due)
         call_again(r, CALL_RESTART);
@@ -411,7 +419,7 @@ static void resume(struct runner *r)
     bool failed = activation->why;
     rest_for(activation, NULL);
     activation->escalated = NULL;
-    set_flags(thread_self(), r, 0, ACTIVATION_SUSPENDED | ACTIVATION_UNDECIDED | ACTIVATION_ESCALATED);
+    set_flags(thread_self(), r, 0, ACTIVATION_SUSPENDED | ACTIVATION_UNDECIDED);
     for (struct failure *failure = escalated; failure; failure = failure->next)
         if (failure->unstarted) {
             cell_decided(thread_self(), failure->child, failure->why);
@@ -434,7 +442,7 @@ void life_calls(struct runner *r)
     if (!due) /* otherwise another runner, which is not cancelled, serves them */
         atomic_store_explicit(&activation->calls, 0, memory_order_relaxed);
     if (!due && (calls & CALLS_DECIDED))
-        activation->flags &= ~(unsigned)(ACTIVATION_UNDECIDED | ACTIVATION_ESCALATED);
+        activation->flags &= ~(unsigned)ACTIVATION_UNDECIDED;
     cell_unlock(r->cell, word);
     if (UNLIKELY(due))
         return;

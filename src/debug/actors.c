@@ -68,7 +68,7 @@ static const struct cell *supervisor_of(const struct activation *activation)
     const struct cell *cell = NULL;
     bool escalated = true;
     while (escalated && activation && awaits_decision(activation)) {
-        escalated = activation->flags & ACTIVATION_ESCALATED;
+        escalated = activation->decided_above;
         cell = activation->cell->parent;
         activation = activation_of(cell);
     }
