@@ -10,8 +10,8 @@
  *           and in the first two CELL_LOCK: the cell is locked. In a run of one thread nothing here is atomic, and LOCK
  *           is never set.
  *
- *             dormant --wake: an activation, with the first message in it--> awake --retire: nothing is queued-->
- * dormant awake --close--> ended
+ *             dormant --wake: an activation, with a first message--> awake --retire: nothing is queued--> dormant
+ *             awake --close--> ended
  *
  *           activation.flags: SCHEDULED: a runner has it, or will get it; SUSPENDED, WAITS (for its children): it
  *           handles no messages, and stays awake without a runner while there is nothing else to do.
