@@ -183,9 +183,10 @@ closes()
         complain "tests/programs/cxx_close.cc does not link ($how, $*): $(cat "$program.said")"
         return
     fi
-    said=$(cd "$work" && timeout 600 "$program" 2>&1)
-    [ "$said" = 111 ] || complain "tests/programs/cxx_close.cc ($how, $*) prints: $said"
+    said=$(cd "$work" && ASAN_OPTIONS=$asan timeout 600 "$program" 2>&1)
+    [ "$said" = "111 111" ] || complain "tests/programs/cxx_close.cc ($how, $*) prints: $said"
 }
+asan=
 g=${CXX:-g++} clang=${CLANGXX:-clang++-19}
 for how in static shared; do
     for level in -O0 -O1 -O2 -Os; do
@@ -201,6 +202,12 @@ for flags in -fbasic-block-sections=all -mspeculative-load-hardening -ftrapv; do
     closes static "$clang" -O2 $flags
 done
 closes static "$g" -O2 --coverage -fprofile-update=atomic
-closes static "$clang" -O2 -fsanitize=address
+# The locals of a function on its stack, and elsewhere.
+for asan in detect_stack_use_after_return=0 detect_stack_use_after_return=1; do
+    for level in -O0 -O1 -O2; do
+        closes static "$clang" $level -fsanitize=address
+        closes static "$g" $level -fsanitize=address
+    done
+done
 [ $status -ne 0 ] || echo "link: a C and a C++ program, static and shared: ok"
 exit $status

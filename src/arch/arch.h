@@ -125,6 +125,8 @@ void *arch_unwind_ends_at(const void *limit, const struct arch_catcher *catcher)
 /* Leave by a jump to a frame that saved itself in jump: form 0 by __builtin_setjmp, compiled with or without
  * -fcf-protection, form 1 by strand_setjmp_. That is also a public symbol (assembler, x86_64.S). */
 __attribute__((noreturn)) void arch_longjmp(void **jump, uint32_t form);
+/* The stack pointer of the frame that saved itself in jump. */
+const void *arch_jump_stack(void *const *jump, uint32_t form);
 
 /* A C++ exception that has left a function. */
 struct arch_foreign {

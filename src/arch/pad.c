@@ -127,6 +127,25 @@ static bool catches_and_terminates(const uint8_t *code, const struct arch_catche
     return false;
 }
 
+/* Whether the call is that of a sanitizer's report, which does not return: no function that may resume does this. */
+static bool reports(const struct arch_instruction *call)
+{
+    static const char *const beginnings[] = {"__asan_report_", "__ubsan_handle_"};
+    struct arch_instruction stub;
+    const char *name = NULL;
+    Dl_info info;
+    if (!call->target)
+        return false;
+    if (arch_decode(arch_skip_endbr64(call->target), &stub) && stub.way == ARCH_JUMPS && stub.word)
+        name = name_of_word(stub.word);
+    if (!name && dladdr(call->target, &info) && info.dli_saddr == call->target)
+        name = info.dli_sname;
+    for (size_t i = 0; name && i < sizeof beginnings / sizeof *beginnings; i++)
+        if (strncmp(name, beginnings[i], strlen(beginnings[i])) == 0)
+            return true;
+    return false;
+}
+
 static unsigned meaning_of(const struct arch_instruction *call, const struct arch_catcher *catcher)
 {
     if (call->word)
@@ -195,7 +214,9 @@ static unsigned follow(struct paths *paths, const uint8_t *code, unsigned passed
             return 0;
         if (at.way == ARCH_TRAPS)
             return PAD_DIES;
-        if (at.way >= ARCH_JUMPS || (at.way == ARCH_CALLS && !may_return_to(paths, at.next, function)))
+        if (at.way == ARCH_CALLS && !may_return_to(paths, at.next, function))
+            return reports(&at) ? PAD_DIES : PAD_UNKNOWN;
+        if (at.way >= ARCH_JUMPS)
             break;
     }
     return PAD_UNKNOWN;

@@ -83,6 +83,12 @@ NOINLINE ARCH_NOT_INSTRUMENTED void arch_longjmp(void **jump, uint32_t form)
     arch_longjmp_(jump);
 }
 
+/* The words of a jump buffer: x86_64.S. */
+const void *arch_jump_stack(void *const *jump, uint32_t form)
+{
+    return form ? jump[6] : jump[2] ? jump[2] : jump[3];
+}
+
 void arch_on_lost(void (*on_lost)(void *ip))
 {
     atomic_store_explicit(&arch_state.on_lost, on_lost, memory_order_release); /* [PB1] */

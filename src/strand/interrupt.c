@@ -167,15 +167,23 @@ static strand_exception *interruption(struct thread *thread, struct cb *me)
     return source ? by_block(thread, source) : by_cancel(me);
 }
 
-/* Whether a try block lies on the stack. The try blocks of the frames that serve strands lie elsewhere. */
-static bool is_on(const struct stack *stack, const struct strand_try_ *try)
+static bool is_on(const struct stack *stack, const char *address)
 {
-    return (const char *)try >= stack->low && (const char *)try < stack->top;
+    return address >= stack->low && address < stack->top;
+}
+
+/* An address in the frame that has the try block. AddressSanitizer may keep the locals of a frame in other memory; then
+ * it is the stack pointer. The try blocks of the frames that serve strands may lie elsewhere, too. */
+static const char *place_of(const struct stack *stack, const struct strand_try_ *try)
+{
+    const char *own = (const char *)try;
+    return is_on(stack, own) || !try->outer ? own : arch_jump_stack(try->jump, try->form);
 }
 
 /* A strand's try blocks, for arch_unwind_ends_at. */
 struct tries {
     struct arch_catcher catcher;
+    const struct stack *stack;
     const struct strand_try_ *first, *end; /* from the innermost one to the one that receives the interruption */
 };
 
@@ -184,7 +192,7 @@ static unsigned count_passed(const struct arch_catcher *catcher, uintptr_t from)
     const struct tries *tries = CONTAINER(catcher, const struct tries, catcher);
     unsigned count = 0;
     for (const struct strand_try_ *try = tries->first; try != tries->end; try = try->outer)
-        count += (uintptr_t)try >= from;
+        count += (uintptr_t)place_of(tries->stack, try) >= from;
     return count;
 }
 
@@ -200,11 +208,12 @@ static void *noexcept_call(struct thread *thread, struct cb *me, uint32_t source
 {
     const struct stack *stack = thread->current->stack;
     const struct strand_try_ *try = own_of(me)->tries;
-    struct tries tries = {{(void (*)(void))strand_try_leave_, "strand_try_leave_", count_passed}, try, try};
+    struct tries tries = {{(void (*)(void))strand_try_leave_, "strand_try_leave_", count_passed}, stack, try, try};
     bool is_deadlock = !source && (atomic_load_explicit(&me->word, memory_order_relaxed) & WORD_ITSELF) == WORD_STUCK;
-    while (is_on(stack, tries.end) && !receives(tries.end, source, is_deadlock))
+    while (is_on(stack, place_of(stack, tries.end)) && !receives(tries.end, source, is_deadlock))
         tries.end = tries.end->outer;
-    return arch_unwind_ends_at(is_on(stack, tries.end) ? (const char *)tries.end : stack->top, &tries.catcher);
+    const char *end = place_of(stack, tries.end);
+    return arch_unwind_ends_at(is_on(stack, end) ? end : stack->top, &tries.catcher);
 }
 
 /* At the start of the next operation cxx_settle lowers the floor again. */
