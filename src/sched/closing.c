@@ -1,11 +1,11 @@
 /*
- * When a pool that closes has no strands left. Model: tests/models/closing.pml.
+ * The end of a closing pool that has no strands left. Model: tests/models/closing.pml.
  */
 #include "platform.h"
 #include "pool.h"
 
-/* Strands that were counted out, then those that were counted in: none of the numbers ever falls, and the first never
- * overtakes the second. So if they are equal as they are read, in this order, they were equal in between [L1]. */
+/* The strands that were counted out are read first, then those that were counted in. Neither sum ever falls, and the
+ * first never exceeds the second. So if the two are equal, they were equal at a moment between the reads [L1]. */
 uint64_t pool_live(struct pool *pool)
 {
     uint64_t out = atomic_load_explicit(&pool->refused, memory_order_seq_cst), in = 0; /* [L1] */
@@ -28,11 +28,11 @@ void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(str
     arch_san_release(&pool->gone);
     spin_lock(&pool->resizing, thread);
     atomic_store_explicit(&pool->state, POOL_CLOSING, memory_order_seq_cst); /* [L1] [L2] [L4] */
-    for (int i = 0; i < pool_count(pool); i++) /* whose strands end the slow way, which looks at the state */
+    for (int i = 0; i < pool_count(pool); i++) /* a strand's end then takes the slow path, which reads the state */
         atomic_fetch_or_explicit(&pool->threads[i]->slow_switch.any, SWITCH_CHECK, memory_order_seq_cst); /* [L4] */
     spin_unlock(&pool->resizing);
     if (arch_membarrier_works)
-        arch_membarrier(); /* a strand that ended without looking was counted out before this [L4] */
+        arch_membarrier(); /* a strand that ended on the fast path was counted out before this [L4] */
     else
         atomic_thread_fence(memory_order_seq_cst); /* [L4] */
 }
@@ -41,7 +41,7 @@ void pool_close_check(struct thread *thread, struct pool *pool)
 {
     if (!is_closing(pool))
         return;
-    atomic_thread_fence(memory_order_seq_cst); /* [L4] what was counted here, then the others' numbers */
+    atomic_thread_fence(memory_order_seq_cst); /* [L4] this thread's counts come before the others' numbers */
     if (!pool_live(pool))
         pool_stop(thread, pool);
 }

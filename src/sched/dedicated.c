@@ -1,7 +1,7 @@
 /*
- * The scheduler of a pool with one thread (rules S-40, S-43): a queue that is the thread's own, first come, first
- * served, without a lock. What others make runnable comes by the inbox, and stands behind what was there when it was
- * found. "current" is the same on a thread that is not the library's own.
+ * The scheduler of a pool with one thread (rules S-40, S-43): a FIFO queue that only the thread uses, without a lock.
+ * Other threads post to the inbox; the thread appends what it finds there to the queue. The scheduler "current" is the
+ * same on a thread that is not the library's own.
  */
 #include "pool.h"
 #include "runq.h"

@@ -1,5 +1,5 @@
 /*
- * What became runnable, to the thread or pool that runs it. Model of what is sent to a pool that is closed:
+ * Delivery of runnable strands to the thread or pool that runs them. Model of what is sent to a closed pool:
  * tests/models/closing.pml.
  */
 #include "pinned.h"
@@ -9,7 +9,7 @@ void pool_send(struct thread *thread, struct fibre *fibre)
 {
     struct pool *pool = fibre->pool;
     pool->scheduler->post(pool, thread, fibre);
-    if (UNLIKELY(!arch_membarrier_works)) /* as pool_fence: not every scheduler's post is a full barrier [K1] */
+    if (UNLIKELY(!arch_membarrier_works)) /* as pool_fence: some schedulers' posts are no full barrier [K1] */
         atomic_thread_fence(memory_order_seq_cst);
     if (atomic_load_explicit(&pool->kick, memory_order_seq_cst)) /* [K1] */
         pool_kick_(thread, pool);
@@ -17,7 +17,7 @@ void pool_send(struct thread *thread, struct fibre *fibre)
 
 void pool_send_pinned(struct thread *by, struct fibre *fibre)
 {
-    struct thread *home = fibre->home; /* it may be gone as soon as it is runnable */
+    struct thread *home = fibre->home; /* read first: the fibre may be gone as soon as it is runnable */
     if (pinned_ready(by, fibre))
         pool_rouse(by, home);
 }
@@ -31,7 +31,7 @@ void pool_deliver(struct thread *thread, struct member *member)
 void pool_deliver_fibre(struct thread *thread, struct fibre *fibre)
 {
     struct thread *home = fibre->home;
-    uintptr_t context = (uintptr_t)atomic_load_explicit(&fibre->context, memory_order_relaxed); /* or 0: not begun */
+    uintptr_t context = (uintptr_t)atomic_load_explicit(&fibre->context, memory_order_relaxed); /* may be 0 */
     for (uintptr_t i = 0; i < 6; i++)
         __builtin_prefetch((const void *)(context + i * 64), 1);
     if (UNLIKELY(fibre_is_pinned(fibre))) {
@@ -42,13 +42,14 @@ void pool_deliver_fibre(struct thread *thread, struct fibre *fibre)
         pool_send(thread, fibre);
         return;
     }
-    /* Weak affinity; a racy look at the state is enough, since work is found in any inbox. */
+    /* Weak affinity: a busy thread that ran the fibre last gets it back. A racy load of its state suffices, since work
+     * is found in any inbox. */
     bool elsewhere = home && home != thread && home->pool == thread->pool && thread->stealing &&
                      plain_load(&home->state, memory_order_relaxed) == THREAD_BUSY;
     if (!elsewhere) {
         thread_push(thread, fibre, PUSH_OUTSIDE);
         return;
     }
-    /* The caller has the role: it checks what is left when it gives the role up. */
+    /* This needs no wake-up: the caller has the role, and checks for work that is left when it gives the role up. */
     pool_post_fibre(thread->pool, thread, home, fibre);
 }

@@ -1,5 +1,5 @@
 /*
- * What comes from outside of the pool: posts, events of descriptors, timers.
+ * Posts, events of descriptors and timers: what comes from outside of the pool.
  */
 #include "events.h"
 

@@ -1,12 +1,13 @@
 /*
- * What comes from outside of the pool.
+ * Posts, events of descriptors and timers: what comes from outside of the pool.
  */
 #ifndef SCHED_EVENTS_H
 #define SCHED_EVENTS_H
 
 #include "pool.h"
 
-/* What has come from outside: posts, events of descriptors, timers. By the thread that has the role. */
+/* Runs posts, passes on events of descriptors, fires due timers, and continues a round of trimming. The calling thread
+ * has the role of the seeker, or is the only thread of the run. */
 void pool_take_events(struct thread *thread, struct pool *pool);
 
 #endif

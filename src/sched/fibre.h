@@ -15,25 +15,25 @@ struct runq;
 struct thread;
 
 enum {
-    FIBRE_SHARED = 1, /* it is a struct shared_fibre's */
-    FIBRE_PINNED = 2  /* to `home`, from the beginning to the end: pinned.h */
+    FIBRE_SHARED = 1, /* the fibre is part of a struct shared_fibre */
+    FIBRE_PINNED = 2  /* only the thread `home` runs the fibre, from its beginning to its end: pinned.h */
 };
 
 struct fibre {
-    struct member *active; /* whose stack lies in this stack */
-    /* Where it goes on. NULL while it runs and until the switch away from it is complete: the thread that runs it next
-     * waits for that (docs/protocols/switch.md). Before the first run: meaningless, stack is NULL. */
+    struct member *active; /* the strand whose frames lie in the stack */
+    /* Where the fibre continues. NULL while it runs and until the switch away from it is complete: the thread that runs
+     * it next waits for that (docs/protocols/switch.md). Without meaning before the first run, when stack is NULL. */
     _Atomic(arch_context) context;
     struct stack *stack;
-    struct thread *home;       /* ran it last; NULL: its strand has not begun */
-    _Atomic(struct runq *) in; /* written under that queue's lock */
+    struct thread *home;       /* the thread that ran it last; NULL: its strand has not begun */
+    _Atomic(struct runq *) in; /* the queue that has it; written under that queue's lock */
     struct link queued;        /* in the run queue `in` */
     struct pool *pool;
     size_t stack_size;
-    int32_t rank;        /* for a scheduler of the user's */
-    uint8_t slow_wake;   /* FIBRE_*: why making it runnable takes the slow path; set before it is first runnable */
-    bool started;        /* cxx means something */
-    struct arch_cxx cxx; /* the state of C++ exceptions while it does not run */
+    int32_t rank;        /* for a user's scheduler */
+    uint8_t slow_wake;   /* FIBRE_*: why a wake-up takes the slow path; set before the fibre is first runnable */
+    bool started;        /* cxx is valid */
+    struct arch_cxx cxx; /* the state of C++ exceptions while the fibre does not run */
     _Alignas(8) char own[OWN_SIZE];
     struct arch_san san;
 };

@@ -1,6 +1,6 @@
 /*
- * The scheduler with one queue for the whole pool, first come, first served (rules S-20, S-21). Simple and fair; every
- * operation takes one lock. It has no slot, and nothing to steal.
+ * The scheduler with one FIFO queue for the whole pool (rules S-20, S-21): simple and fair. Every operation takes one
+ * lock. There is no slot, and no thread steals.
  */
 #include "pool.h"
 #include "runq.h"

@@ -19,7 +19,7 @@
 
 void pool_stand_still(struct thread *thread)
 {
-    /* HOLD_PARKED in a handler of a signal, on a thread that sleeps. */
+    /* HOLD_PARKED if this runs in a signal handler on a sleeping thread. */
     uint32_t before = atomic_load_explicit(&thread->hold.state, memory_order_relaxed);
     thread->hold.count = 0;
     thread->hold.at = __builtin_frame_address(0);
@@ -33,7 +33,7 @@ void pool_stand_still(struct thread *thread)
                 thread->platform->relax(thread);
             else
                 arch_futex_wait(&thread->hold.asked, 1, ARCH_FOREVER);
-        } while (atomic_load_explicit(&thread->hold.asked, memory_order_seq_cst)); /* [HD1] it was a spurious wake-up */
+        } while (atomic_load_explicit(&thread->hold.asked, memory_order_seq_cst)); /* [HD1] a spurious wake-up */
         atomic_store_explicit(&thread->hold.state, before, memory_order_seq_cst);  /* [HD1] */
     }
     arch_san_acquire(&thread->sub->pool);
@@ -68,7 +68,7 @@ int pool_hold(struct thread *thread, struct subprocess *sub, int64_t deadline)
         if (other != thread)
             atomic_store_explicit(&other->hold.asked, 1, memory_order_seq_cst); /* [HD1] */
     for (struct thread *other = thread_first(sub); other; other = thread_after(other)) {
-        bool late = false; /* a thread that wakes up after it was found at rest stands still first */
+        bool late = false; /* a thread that wakes up after this found it parked stands still first */
         while (other != thread && !late && !is_held(other)) {
             late = platform_now(sub) >= deadline;
             platform_await(thread);

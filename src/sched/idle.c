@@ -1,6 +1,5 @@
 /*
- * The states of a pool's threads, and the role of the seeker: the transitions, each a function, which alone write the
- * state. The protocol block is in idle.h.
+ * The transitions between the states of a pool's threads, and the seeker's wait. The protocol block is in idle.h.
  */
 #include "idle.h"
 
@@ -10,12 +9,13 @@
 #include "sleep.h"
 #include "timers.h"
 
-/* A thread checks again, QUIESCENT_ASKED_MOST times, what it could not decide for good. */
+/* The seeker repeats a decision about quiescence that is not certain, QUIESCENT_ASKED_MOST times at most. It waits four
+ * times as long before each repetition as before the last one, at first four times this. */
 #define UNSURE_NS INT64_C(250000)
 #define WATCH_MOST_NS INT64_C(8000000)
 
-/* Before a check that decides about waiting: whatever was pushed before a producer read an old kick is seen after it
- * [K1]. */
+/* Passes a barrier that all running threads pass, too. After it, a check whether to wait sees all that a producer
+ * pushed before it read an old kick [K1]. */
 static void barrier(struct pool *pool)
 {
     atomic_thread_fence(memory_order_seq_cst); /* [K1] */
@@ -23,7 +23,7 @@ static void barrier(struct pool *pool)
         arch_membarrier(); /* [K1] */
 }
 
-/* Under the lock: the thread begins to move. */
+/* Counts the thread as busy. Under the lock. */
 static void get_busy(struct thread *thread)
 {
     thread->state = THREAD_BUSY;
@@ -102,7 +102,7 @@ bool thread_to_polling(struct thread *thread)
     return mine;
 }
 
-/* The sleeper that makes a pass by itself soon, if there is one, stands in front. */
+/* Returns whether a sleeper soon wakes by itself for a pass. Such sleepers are in front of the list. Under the lock. */
 static bool sleeper_is_timed(struct pool *pool)
 {
     return !list_empty(&pool->sleepers) && CONTAINER(pool->sleepers.next, struct thread, sleeping)->timed;
@@ -119,7 +119,7 @@ static bool any_work(struct thread *thread, struct pool *pool)
     return pool->scheduler->work(pool) || any_event(thread, pool);
 }
 
-/* The role is free and a thread sleeps: wake it for work that came while no producer had to announce it. */
+/* Wakes a sleeper if there is work. The role is free, and work may have come while no producer had to announce it. */
 static void recheck(struct thread *thread, struct pool *pool)
 {
     barrier(pool);
@@ -153,7 +153,7 @@ bool thread_to_asleep(struct thread *thread, bool timed)
     struct pool *pool = thread->pool;
     pool_lock(thread, pool);
     struct thread *seeker = pool_seeker(pool);
-    /* A busy thread that has the role for one pass does not count: it does not wait. */
+    /* A busy thread that has the role for one pass does not count, because it does not wait. */
     bool sleep = seeker && seeker != thread && seeker->state == THREAD_POLLING && !pool_stops(pool);
     sleep = sleep && !pinned_doze(thread) && !thread_is_to_go(thread); /* [P2] */
     if (sleep) {
@@ -175,7 +175,7 @@ void thread_from_asleep(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     pool_lock(thread, pool);
-    if (thread->sleeping.next) /* nobody woke it: its time was over */
+    if (thread->sleeping.next) /* no thread woke it: its time was over */
         list_remove(&thread->sleeping);
     pool_show_kick(pool);
     pool_unlock(pool);
@@ -188,7 +188,7 @@ bool thread_takes_role(struct thread *thread)
 {
     struct pool *pool = thread->pool;
     if (pool_seeker(pool))
-        return false; /* that one looks */
+        return false; /* the seeker makes the pass */
     pool_lock(thread, pool);
     bool mine = !pool_seeker(pool);
     if (mine) {
@@ -213,8 +213,8 @@ void thread_gives_role(struct thread *thread)
 
 /* ---- waiting as the seeker ------------------------------------------------------------------------------- */
 
-/* No thread of the pool is busy, and its seeker is about to wait. Returns whether that ends a strand's wait; then the
- * strand is in a queue. */
+/* Decides whether the pool or the run is quiescent. No thread of the pool is busy, and its seeker, the caller, is about
+ * to wait. Returns whether that ends a strand's wait; the strand is then in a queue. */
 static bool decide(struct thread *thread, struct pool *pool)
 {
     struct batch batch;
@@ -230,12 +230,13 @@ static bool decide(struct thread *thread, struct pool *pool)
     return some;
 }
 
-/* How long the seeker may wait: until the next timer; a little while if others are busy. */
+/* Returns the instant until which the seeker may wait: at most until the next timer or the thread's limit, and only for
+ * a little while if other threads are busy or pushes don't wake the seeker. */
 static int64_t waiting_time(struct thread *thread, struct pool *pool, bool eager, int rounds)
 {
     int64_t until = timers_next(&pool->timers), now = platform_now(thread->sub), watch = ARCH_FOREVER;
     until = until < thread->limit ? until : thread->limit;
-    bool again = thread->search.saw_slot && !thread->search.rechecked; /* once: to see whether it goes stale */
+    bool again = thread->search.saw_slot && !thread->search.rechecked; /* once: to see whether the slot becomes stale */
     thread->search.rechecked = again;
     thread->search.saw_slot = false;
     if (again && pool->busy > 0) {
@@ -249,7 +250,9 @@ static int64_t waiting_time(struct thread *thread, struct pool *pool, bool eager
     return watch != ARCH_FOREVER && now + watch < until ? now + watch : until;
 }
 
-/* A thread of the process that ends just then counts as one too many: the seeker checks again, but not for ever. */
+/* Returns when a decision that was not certain must be repeated, at the latest at `next`; `next` if there is none. A
+ * thread of the process that ended during the decision was counted as one too many, so a repetition may have another
+ * result. */
 static int64_t soon(struct thread *thread, int64_t next)
 {
     if (LIKELY(!thread->search.unsure) || thread->search.unsure > QUIESCENT_ASKED_MOST)
@@ -273,8 +276,8 @@ bool pool_park(struct thread *thread, struct pool *pool, bool eager, int rounds,
     bool waits = !own && !(eager ? any_work(thread, pool) : any_event(thread, pool));
     if (waits && lull)
         waits = !(decided = decide(thread, pool));
-    if (waits) {                                                 /* else it looks by itself, soon [K1] */
-        int64_t next = soon(thread, timers_next(&pool->timers)); /* it may have been started before the kick showed */
+    if (waits) {                                                 /* else the seeker searches again at once [K1] */
+        int64_t next = soon(thread, timers_next(&pool->timers)); /* the next one may precede the kick */
         until = next < until ? next : until;
         atomic_store_explicit(&pool->until, until, memory_order_seq_cst); /* [K1] */
         thread->sleeps++;
@@ -291,7 +294,7 @@ bool pool_park(struct thread *thread, struct pool *pool, bool eager, int rounds,
 
 /* ---- driven from outside --------------------------------------------------------------------------------- */
 
-/* Under the lock. Returns whether nobody is busy. */
+/* Marks the seeker as parked, until the next timer. Under the lock. Returns whether no thread is busy. */
 static bool settle(struct pool *pool)
 {
     pool->parked = pool->eager = true;
@@ -310,7 +313,7 @@ bool pool_settle(struct thread *thread)
     bool lull = settle(pool);
     pool_unlock(pool);
     bool own =
-        pinned_doze(thread) || thread_has_own(thread) || pinned_has_work(thread); /* [P2]; it may come back too late */
+        pinned_doze(thread) || thread_has_own(thread) || pinned_has_work(thread); /* [P2]; a drive may have left some */
     barrier(pool);
     if (own || any_work(thread, pool)) /* [K1] */
         return true;

@@ -1,22 +1,22 @@
 /*
- * Into which thread's inbox a fibre goes that another thread makes runnable. Model of what is posted to a thread that
- * goes: tests/models/resize.pml.
+ * The choice of an inbox for a fibre that another thread makes runnable. Model of posts to a thread that leaves:
+ * tests/models/resize.pml.
  */
 #include "platform.h"
 #include "pool.h"
 #include "runq.h"
 
-/* It empties its inbox, now or before it goes. */
+/* Returns whether the thread still empties its inbox, now or before it has gone. */
 static bool has_queue(struct thread *thread)
 {
     return thread_life(thread) == THREAD_HERE || thread_life(thread) == THREAD_LEAVING;
 }
 
-/* One that stays: thread 0 does. */
+/* Returns a thread that does not leave soon. Thread 0 always stays. */
 static struct thread *one_of(struct pool *pool, struct thread *by)
 {
     uint32_t size =
-        (uint32_t)atomic_load_explicit(&pool->size, memory_order_acquire); /* with grow: their records [PB1] */
+        (uint32_t)atomic_load_explicit(&pool->size, memory_order_acquire); /* with grow: the records [PB1] */
     struct thread *thread = pool->threads[by && size > 1 ? platform_choose(by, size) : 0];
     return thread_life(thread) == THREAD_HERE ? thread : pool->threads[0];
 }
@@ -36,5 +36,5 @@ void pool_post_fibre(struct pool *pool, struct thread *by, struct thread *home, 
         home = one_of(pool, by);
     inbox_post(&home->runq.inbox, fibre);
     if (UNLIKELY(!has_queue(home)))
-        pool_pass_on(home); /* [Z1] it has gone, and may have taken its inbox before that */
+        pool_pass_on(home); /* [Z1] the thread has gone, and may have taken its inbox before the post */
 }

@@ -1,6 +1,6 @@
 /*
- * Waking a pool's threads: the seeker out of the poller, or a sleeper, which gets the role. The protocol block is in
- * idle.h.
+ * Wake-ups of a pool's threads: of the seeker in the poller, or of a sleeper, which gets the role. The protocol block
+ * is in idle.h.
  */
 #include "idle.h"
 #include "posts.h"
@@ -27,13 +27,13 @@ void pool_wake_heir(struct thread *by, struct thread *heir)
     platform_wake(heir);
 }
 
-/* The thread that has to be woken: out of the poller, or as the new seeker. */
+/* The threads that the caller must wake after it has released the lock: the parked seeker, or the heir of the role. */
 struct kicked {
     bool parked;
     struct thread *seeker, *heir;
 };
 
-/* Under the lock: whether the seeker is parked, and if so it is the caller's to wake, by unpoll. */
+/* Unparks the seeker. Returns whether it was parked; then the caller must wake it by unpoll. Under the lock. */
 static bool unpark(struct pool *pool)
 {
     bool parked = pool->parked;
@@ -43,8 +43,8 @@ static bool unpark(struct pool *pool)
     return parked;
 }
 
-/* After the lock. The seeker may have woken up by itself since, and ended; the thread that closes the pool waits for
- * the last step. */
+/* Wakes a seeker in the poller, without the lock. The seeker may have woken up by itself since, and ended; the thread
+ * that closes the pool waits for the last step. */
 static void unpoll(struct pool *pool, struct thread *seeker)
 {
     platform_unpoll(pool, seeker);
@@ -56,10 +56,11 @@ void pool_await_kickers(struct pool *pool)
 {
     while (atomic_load_explicit(&pool->kickers, memory_order_acquire)) /* [K6] */
         platform_await(NULL);
-    arch_san_acquire(&pool->kickers); /* [K6], for TSan, which sees the descriptor's write and close */
+    arch_san_acquire(&pool->kickers); /* [K6]; TSan checks the write to the poller's descriptor against its close */
 }
 
-/* Under the lock. */
+/* Chooses the thread to wake: the parked seeker, or, if no thread has the role, a sleeper, which gets it. Under the
+ * lock. */
 static struct kicked take_kicked(struct pool *pool)
 {
     struct kicked kicked = {.parked = unpark(pool)};
@@ -87,7 +88,8 @@ COLD void pool_kick_(struct thread *thread, struct pool *pool)
     wake_kicked(thread, pool, &kicked);
 }
 
-/* The thread that has released the lock checks `rung`, this one too [K5]. */
+/* Wakes a thread as pool_kick_ does, as long as `rung` asks for it. Every thread that has released the lock checks
+ * `rung`, this one too [K5]. */
 COLD void pool_answer_(struct pool *pool)
 {
     while (atomic_load_explicit(&pool->rung, memory_order_seq_cst) &&
@@ -101,14 +103,14 @@ COLD void pool_answer_(struct pool *pool)
     }
 }
 
-/* As pool_kick_, by anybody. */
+/* Wakes a thread as pool_kick_ does. Any thread or signal handler may call it. */
 static void ring(struct pool *pool)
 {
     atomic_store_explicit(&pool->rung, 1, memory_order_seq_cst); /* [K5] */
     pool_answer_(pool);
 }
 
-/* If it does not sleep yet, it looks once more before it does. */
+/* A thread that does not sleep yet checks once more before it does. */
 void pool_rouse(struct thread *by, struct thread *sleeper)
 {
     struct pool *pool = sleeper->pool;

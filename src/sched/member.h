@@ -1,5 +1,5 @@
 /*
- * A strand, as far as the scheduler knows it, and strands that become runnable together.
+ * A strand as the scheduler knows it, and batches of strands that become runnable together.
  */
 #ifndef SCHED_MEMBER_H
 #define SCHED_MEMBER_H
@@ -8,13 +8,13 @@
 
 struct fibre;
 
-/* A strand's place in its fibre: all that the scheduler knows of a strand. Part of the strand's control block. */
+/* A strand's place in its fibre, which is all that the scheduler knows of a strand. Part of the control block. */
 struct member {
     struct fibre *fibre;
     struct member *next; /* in a batch */
 };
 
-/* Strands that were claimed under a lock and are made runnable after it, in order. */
+/* Strands that were claimed under a lock. They become runnable after its release, in order. */
 struct batch {
     struct member *first, *last;
 };
@@ -24,7 +24,7 @@ OWN_INLINE void batch_init(struct batch *batch)
     batch->first = batch->last = NULL;
 }
 
-/* NULL: nobody. */
+/* Adds a strand to the end of the batch; NULL adds none. */
 OWN_INLINE void batch_add(struct batch *batch, struct member *member)
 {
     if (!member)
@@ -37,7 +37,7 @@ OWN_INLINE void batch_add(struct batch *batch, struct member *member)
     batch->last = member;
 }
 
-/* Those from `first` to `last`, which are linked, and nothing comes after the last. */
+/* Appends the strands from `first` to `last`, which are linked by `next`; last->next is NULL. */
 OWN_INLINE void batch_append(struct batch *batch, struct member *first, struct member *last)
 {
     if (batch->first)

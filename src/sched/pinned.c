@@ -1,5 +1,5 @@
 /*
- * Fibres that are pinned to a thread. The protocol block is in pinned.h.
+ * Pinned fibres. The protocol block is in pinned.h.
  */
 #include "pinned.h"
 

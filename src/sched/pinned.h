@@ -1,6 +1,6 @@
 /*
- * Fibres that are pinned to a thread: only that one runs them. They lie beside its scheduler's queue, where no thief
- * looks. Page: docs/protocols/pinned.md.
+ * Fibres that are pinned to a thread, which alone runs them. They are not in the scheduler's queue, where thieves
+ * search. Page: docs/protocols/pinned.md.
  *
  * PARTIES   the thread; posters: threads that make a pinned fibre runnable (by).
  * STATE     ready: the thread's own. inbox: a stack that others push to, and the thread takes whole. PICK_PINNED:
@@ -23,30 +23,33 @@
 #include "platform.h"
 
 void pinned_open(struct pinned *pinned);
-/* Make a pinned fibre runnable. by: the caller's thread; NULL: none of the run's. True: the caller has to rouse its
- * thread (pool_rouse). */
+/* Makes a pinned fibre runnable. by: the calling thread, or NULL if that is none of the run's. Returns whether the
+ * caller must rouse the fibre's thread (pool_rouse). */
 bool pinned_ready(struct thread *by, struct fibre *fibre);
-/* The next one, or NULL. On the thread itself. */
+/* Removes and returns the next pinned fibre of the thread, or NULL. Called by the thread itself. */
 struct fibre *pinned_pick(struct thread *thread);
 
+/* Returns whether the inbox has pinned fibres for the thread. Any thread. */
 OWN_INLINE bool pinned_has_mail(struct thread *thread)
 {
     return atomic_load_explicit(&thread->pinned.inbox, memory_order_seq_cst) != NULL; /* [P2] */
 }
 
-/* Or there is something left that it has taken, as only a thread can have that is driven, and left alone. */
+/* Also counts pinned fibres that the thread took from its inbox but has not run. Only a driven thread can be idle with
+ * such fibres. */
 OWN_INLINE bool pinned_has_work(struct thread *thread)
 {
     return pinned_has_mail(thread) || atomic_load_explicit(&thread->slow_pick.any, memory_order_seq_cst); /* [P1] */
 }
 
-/* The thread is about to sleep. True: it has better to do. */
+/* Announces that the calling thread is about to sleep. Returns true if it must not sleep, because it has mail. */
 OWN_INLINE bool pinned_doze(struct thread *thread)
 {
     atomic_store_explicit(&thread->pinned.dozes, 1, memory_order_seq_cst); /* [P2] */
     return pinned_has_mail(thread);
 }
 
+/* Withdraws what pinned_doze announced. */
 OWN_INLINE void pinned_wake(struct thread *thread)
 {
     atomic_store_explicit(&thread->pinned.dozes, 0, memory_order_relaxed);

@@ -7,11 +7,11 @@
 #include "runq_type.h"
 
 struct pinned {
-    struct link ready;        /* the thread's own: runnable, in order */
-    bool turn;                /* whether they come first the next time: the thread's own */
-    inbox inbox;              /* made runnable by others */
-    _Atomic uint32_t dozes;   /* the thread sleeps, or is about to: a poster wakes it */
-    _Atomic uint32_t strands; /* how many are pinned to it, and live */
+    struct link ready;        /* runnable, in FIFO order; only the thread uses it */
+    bool turn;                /* whether pinned fibres came first at the last pick; only the thread uses it */
+    inbox inbox;              /* fibres that other threads made runnable */
+    _Atomic uint32_t dozes;   /* the thread sleeps, or is about to: a poster must wake it */
+    _Atomic uint32_t strands; /* how many strands are pinned to the thread, and live */
 };
 
 #endif

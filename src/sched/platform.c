@@ -9,7 +9,7 @@ int64_t platform_now_unknown(void)
     return player ? platform_now(player->run) : arch_clock_ns();
 }
 
-/* A thread without a record has no counter of its own. */
+/* A thread without a record has no counter of calls, so the clock decides which calls yield. */
 void platform_await_unknown(void)
 {
     if (!arch_player() && (arch_ticks() >> 6) % AWAITS_PER_YIELD == 0)

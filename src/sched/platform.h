@@ -1,6 +1,6 @@
 /*
- * The platform interface: everything that depends on time, chance, sleeping or waking goes through these functions,
- * which ask the second platform (src/sim) in a seeded run, and else the machine. Nothing may bypass them.
+ * The platform interface: everything that depends on time, chance, sleeping or waking goes through these functions. In
+ * a seeded run they call the second platform (src/sim), else the machine. No code may bypass them.
  */
 #ifndef SCHED_PLATFORM_H
 #define SCHED_PLATFORM_H
@@ -19,23 +19,24 @@ OWN_INLINE int64_t platform_now(struct subprocess *sub)
     return UNLIKELY(sub->platform != NULL) ? sub->platform->now(sub) : arch_clock_ns();
 }
 
-/* A counter of constant rate that is cheaper to read than the time, and its rate. */
+/* Returns a counter of constant rate, which is cheaper to read than the time. */
 OWN_INLINE uint64_t platform_ticks(const struct thread *thread)
 {
     return UNLIKELY(thread->platform != NULL) ? (uint64_t)thread->platform->now(thread->sub) : arch_ticks();
 }
 
+/* Returns the rate of platform_ticks. */
 OWN_INLINE uint64_t platform_ticks_per_ms(const struct thread *thread)
 {
     return UNLIKELY(thread->platform != NULL) ? UINT64_C(1000000) : arch_ticks_per_ms();
 }
 
-/* From a plain thread, or where it is not known on what thread. */
+/* As platform_now, platform_relax and platform_await, for a plain thread, or where the kind of thread is unknown. */
 int64_t platform_now_unknown(void);
 COLD void platform_relax_unknown(void);
 COLD void platform_await_unknown(void);
 
-/* In a spin loop: let whoever is waited for go on. */
+/* Lets the thread that is waited for continue. Called in a spin loop. */
 OWN_INLINE void platform_relax(struct thread *thread)
 {
     if (UNLIKELY(!thread))
@@ -46,27 +47,27 @@ OWN_INLINE void platform_relax(struct thread *thread)
         arch_pause();
 }
 
-/* A suspension: under a seed, any thread may be the next to take a step. */
+/* Marks a suspension: in a seeded run, any thread may take the next step. */
 OWN_INLINE void platform_point(struct thread *thread)
 {
     if (UNLIKELY(thread->platform != NULL))
         thread->platform->point(thread);
 }
 
-/* A number in [0, n), for a choice that may fall as it likes: chance in an ordinary run; in a seeded one the seed's,
- * which may prefer one for long. */
+/* Returns a number in [0, n), for a choice that may have any result. An ordinary run chooses at random. In a seeded run
+ * the seed chooses, and may prefer one number for a long time. */
 OWN_INLINE uint32_t platform_choose(struct thread *thread, uint32_t n)
 {
     return UNLIKELY(thread->platform != NULL) ? thread->platform->choose(thread, n) : rng_below(&thread->rng, n);
 }
 
-/* The same where each number must be equally likely. */
+/* As platform_choose, but each number is equally likely. */
 OWN_INLINE uint32_t platform_chance(struct thread *thread, uint32_t n)
 {
     return UNLIKELY(thread->platform != NULL) ? thread->platform->chance(thread, n) : rng_below(&thread->rng, n);
 }
 
-/* Whether a request for memory has to fail, as if there were none: an option of seeded runs. */
+/* Returns whether a request for memory must fail, as if there were none: an option of seeded runs. */
 OWN_INLINE bool platform_refuses(struct thread *thread)
 {
     return UNLIKELY(thread->platform != NULL) && thread->platform->refuses(thread);
@@ -77,7 +78,7 @@ OWN_INLINE void *platform_malloc(struct thread *thread, size_t size)
     return platform_refuses(thread) ? NULL : malloc(size);
 }
 
-/* The same as zeros. */
+/* As platform_malloc, with zeroed memory. */
 OWN_INLINE void *platform_calloc(struct thread *thread, size_t n, size_t size)
 {
     return platform_refuses(thread) ? NULL : calloc(n, size);
@@ -88,8 +89,8 @@ OWN_INLINE void *platform_slab_get(struct thread *thread, struct slab_cache *cac
     return platform_refuses(thread) ? NULL : slab_get(cache);
 }
 
-/* In a loop that waits for a few instructions of another thread. The machine may have stopped that one in the middle of
- * them to run this one: so now and then it is offered its processor. */
+/* Pauses in a loop that waits for a few instructions of another thread. The system may have stopped that thread in the
+ * middle of them to run this one, so some calls yield the processor. */
 OWN_INLINE void platform_await(struct thread *thread)
 {
     if (UNLIKELY(!thread))
@@ -100,8 +101,7 @@ OWN_INLINE void platform_await(struct thread *thread)
         platform_relax(thread);
 }
 
-/* Locks that are held for a few instructions. */
-/* A spin lock, for critical sections of a few instructions. */
+/* Takes a spin lock, which is held for a few instructions. thread: the caller's record, or NULL. */
 OWN_INLINE void spin_lock(atomic_flag *lock, struct thread *thread)
 {
     while (atomic_flag_test_and_set_explicit(lock, memory_order_acquire)) /* [LK1] */
@@ -115,8 +115,8 @@ OWN_INLINE void spin_unlock(atomic_flag *lock)
     atomic_flag_clear_explicit(lock, memory_order_release); /* [LK1] */
 }
 
-/* For data that only threads of the run use: the only thread of a run has nobody to lock out, and needs no atomic
- * operations. */
+/* Takes a lock of data that only threads of the run use. The only thread of a run excludes no other, and needs no
+ * atomic operations. */
 OWN_INLINE void spin_lock_if_concurrent(atomic_flag *lock, struct thread *thread)
 {
     if (thread->concurrent)
@@ -129,14 +129,15 @@ OWN_INLINE void spin_unlock_if_concurrent(atomic_flag *lock, struct thread *thre
         spin_unlock(lock);
 }
 
-/* A plain thread, and what it may sleep on, until an instant at the latest: as of arch. */
+/* Start and join a plain thread; wait on a word, until an instant at the latest, and wake such waiters. As the
+ * functions of arch. */
 int platform_thread_start(struct subprocess *sub, struct platform_thread *thread, void *(*fn)(void *), void *arg,
                           const char *name);
-/* For a thread that has ended, or is about to. */
+/* Waits for the end of a thread that has ended, or is about to. */
 void platform_thread_join(struct subprocess *sub, struct platform_thread *thread);
 void platform_word_wait(struct subprocess *sub, _Atomic uint32_t *word, uint32_t expected, int64_t deadline);
 void platform_word_wake(struct subprocess *sub, _Atomic uint32_t *word, int threads);
-/* On a plain thread: something begins, or is over, that takes its time elsewhere than here. */
+/* Marks, on a plain thread, that something begins, or is over, that takes its time on other threads. */
 void platform_plain_point(struct subprocess *sub);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Events of descriptors, from the system to those who wait for them. See polled.h.
+ * The delivery of events from the system to the records of descriptors. See polled.h.
  */
 #include "polled.h"
 
@@ -36,7 +36,7 @@ void pool_unwatch(struct pool *pool, int fd)
 
 static void dispatch(struct thread *thread, const struct arch_event *events, int count)
 {
-    for (int i = 0; i < count; i++) { /* by now they are out of cache */
+    for (int i = 0; i < count; i++) { /* the records have left the cache by now */
         const char *soon = (const char *)(uintptr_t)events[i].data;
         __builtin_prefetch(soon, 1);
         __builtin_prefetch(soon + 64, 1);
@@ -47,7 +47,8 @@ static void dispatch(struct thread *thread, const struct arch_event *events, int
     }
 }
 
-/* No more than can be run while its memory is still in cache; what is left waits its turn in the kernel, in order. */
+/* One call takes no more events than can be handled while their memory is in the cache. The kernel keeps the rest, in
+ * order. */
 void pool_take_polled(struct thread *thread, struct pool *pool)
 {
     struct arch_event events[EVENTS];

@@ -1,5 +1,5 @@
 /*
- * A pool's making, running and ending. Model of its end: tests/models/closing.pml.
+ * Opening, running and closing a pool. Model of its end: tests/models/closing.pml.
  */
 #include "pool.h"
 
@@ -15,9 +15,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- making ---------------------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------------------- */
 
-/* The record is the caller's: new, or free. What others may look at, whatever it stands for, is left as it is. */
+/* Prepares a record that belongs to the caller: a new one, or a free one. Fields that other threads read at any time
+ * stay as they are. */
 static int prepare(struct pool *pool, const struct pool_plan *plan)
 {
     pool->scheduler = plan->scheduler;
@@ -29,7 +30,7 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     pool->busy = 0;
     pool->parked = pool->eager = false;
     pool->futile = 0;
-    pool->gone = NULL; /* if one thread can't start, the others end, and call nothing */
+    pool->gone = NULL; /* if one thread can't start, the others end without this call */
     pool->above = NULL;
     atomic_store_explicit(&pool->watched, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->record_refs, 1, memory_order_relaxed);
@@ -44,7 +45,7 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     return error || !pool->scheduler->open ? error : pool->scheduler->open(pool);
 }
 
-/* A record that nobody knows yet. */
+/* Initialises a record that no other thread knows yet, and adds it to the list of the sub-process. */
 static int make_record(struct subprocess *sub, struct pool *pool, int room)
 {
     pool->sub = sub;
@@ -77,12 +78,12 @@ static int room_for(const struct pool_plan *plan)
     return plan->scheduler->alone ? 1 : THREADS_MOST;
 }
 
-/* No strand can be spawned onto it, and no thread of it is awake: it only answers that the pool is closed. */
+/* Opens the pool that stands for all closed pools. It has no threads, and no strand can be spawned onto it. */
 static void open_closed(struct subprocess *sub)
 {
     sub->closed.sub = sub;
     sub->closed.scheduler = &scheduler_global;
-    atomic_store_explicit(&sub->closed.record_refs, 1, memory_order_relaxed); /* for ever */
+    atomic_store_explicit(&sub->closed.record_refs, 1, memory_order_relaxed); /* never dropped */
     atomic_store_explicit(&sub->closed.state, POOL_CLOSED, memory_order_relaxed);
 }
 
@@ -98,7 +99,7 @@ int pool_open_first(struct subprocess *sub, const struct pool_plan *plan)
 
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
-/* What was posted when nobody took it any more. */
+/* Runs the posts that came when no thread took them any more. */
 static void run_late_posts(struct pool *pool)
 {
     struct post *post;
@@ -139,7 +140,7 @@ static int start(struct pool *pool, int first)
     for (int i = first; i < size; i++) {
         int error = pool_start_thread(pool, i);
         if (error) {
-            /* The ones that did start have to end again; the others must not be waited for. */
+            /* The threads that did start must end; the others must not be waited for. */
             pool_stop(NULL, pool);
             pool_join_threads(pool, first);
             return error;
@@ -148,13 +149,13 @@ static int start(struct pool *pool, int first)
     return 0;
 }
 
-/* Nobody drives it yet. */
+/* Makes thread 0 of a driven pool a seeker that waits, until a thread drives the pool. */
 static void settle(struct pool *pool)
 {
     thread_prepare(pool->threads[0]);
     pool_hold_new(pool->threads[0]);
     atomic_store_explicit(&pool->drive_tid, 0, memory_order_relaxed);
-    atomic_fetch_add_explicit(&pool->alive, 1, memory_order_relaxed); /* the thread that drives it later */
+    atomic_fetch_add_explicit(&pool->alive, 1, memory_order_relaxed); /* the thread that drives the pool later */
     pool_enter(pool->threads[0]);
     (void)pool_settle(pool->threads[0]);
 }
@@ -198,8 +199,8 @@ void pool_unmake(struct thread *thread, struct pool *pool)
     pool_close(pool);
 }
 
-/* The first fibre, when all threads are there: into the queue of the first thread, which may be running already. Before
- * that no thread may take the run for one that is out of work. */
+/* Makes the first fibre runnable. Thread 0, which may be running already, runs it, or any thread of a common queue.
+ * Only after that may a thread find the run out of work. */
 static void launch(struct pool *pool, struct fibre *root, bool adopt)
 {
     struct subprocess *sub = pool->sub;
@@ -211,7 +212,7 @@ static void launch(struct pool *pool, struct fibre *root, bool adopt)
         return;
     atomic_fetch_or_explicit(&sub->quiescence_waiters, QUIESCENT_VERDICT, memory_order_seq_cst); /* [Q2] */
     if (!adopt)
-        pool_kick_(NULL, pool); /* it may be dry by now, and no seeker has checked that */
+        pool_kick_(NULL, pool); /* the run may be dry by now, and no seeker has checked that */
 }
 
 static void play_threads(void *arg)

@@ -10,7 +10,7 @@ void posts_put(struct posts *posts, struct post *post)
     atomic_store_explicit(before ? &before->next : &posts->first, post, memory_order_release); /* [N4] */
 }
 
-/* [N1] it has no successor yet. False: a producer is about to link one. */
+/* Takes the post out of `last` if it has no successor yet [N1]. Returns false if a producer is about to link one. */
 static bool is_the_last(struct posts *posts, struct post *post)
 {
     atomic_store_explicit(&posts->first, NULL, memory_order_relaxed); /* before a producer can find the queue empty */

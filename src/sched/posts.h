@@ -1,5 +1,5 @@
 /*
- * What any thread of the process hands to a pool: a FIFO queue of posts, intrusive, for many producers and one taker.
+ * A pool's posts, which any thread of the process hands in: an intrusive FIFO queue for many producers and one taker.
  *
  * PARTIES   producers: plain threads, threads of other runs and crews, handlers of signals. The taker: the thread that
  *           has the role of the seeker of the pool. Others, which ask only whether the queue is empty.
@@ -35,10 +35,10 @@
 
 struct member;
 
-/* Something to be done on a thread of the pool, given in from any thread. */
+/* Work for a thread of the pool, handed in by any thread. */
 struct post {
     _Atomic(struct post *) next;
-    struct member *(*run)(struct post *post); /* as sched_ops.fire; or by no thread of the pool, after its end */
+    struct member *(*run)(struct post *post); /* as sched_ops.fire; after the pool's end on no thread of it */
 };
 
 struct posts { /* a pool's */
@@ -47,12 +47,12 @@ struct posts { /* a pool's */
 
 enum { POSTS_AT_ONCE = 256 };
 
-/* Any thread, in the handler of a signal too. Full barrier. */
+/* Adds a post. Any thread may call it, also in a signal handler. Full barrier. */
 void posts_put(struct posts *posts, struct post *post);
-/* By the taker. NULL: there is none, or the oldest can't be taken yet [N1]. */
+/* Removes and returns the oldest post. NULL: there is none, or it can't be taken yet [N1]. Called by the taker. */
 struct post *posts_take(struct posts *posts);
 
-/* By any thread. */
+/* Returns whether the queue has a post. Any thread. */
 OWN_INLINE bool posts_any(const struct posts *posts)
 {
     return atomic_load_explicit(&posts->last, memory_order_relaxed) != NULL;

@@ -7,8 +7,8 @@
 #include "pool.h"
 #include "posts.h"
 
-/* Threads leave queues behind that are empty, and the newest of a queue is taken by its owner before that falls idle.
- */
+/* Returns whether no fibre or post is queued. Slots need no check: a thread takes its own slot before it becomes
+ * idle. */
 static bool is_empty(struct pool *pool)
 {
     if (pool->scheduler->work(pool) || posts_any(&pool->posts))
@@ -20,7 +20,8 @@ static bool is_empty(struct pool *pool)
     return true;
 }
 
-/* While nobody moves, its timers and waits stay as they are. */
+/* Returns whether the pool has no pending timer that counts, and no strand that waits for an external event. Both stay
+ * as they are while no thread moves. */
 static bool awaits_nothing(struct pool *pool)
 {
     uint32_t timers = atomic_load_explicit(&pool->timers.count, memory_order_relaxed);
@@ -34,7 +35,8 @@ static bool awaits_nothing(struct pool *pool)
     return timers <= idle && left == returned;
 }
 
-/* It has ended. One that has not begun is somebody's who moves. */
+/* Returns whether the record has no running pool. A pool that is being opened needs no check: the thread that opens it
+ * is busy. */
 static bool is_none(struct pool *pool)
 {
     uint32_t state = atomic_load_explicit(&pool->state, memory_order_acquire); /* [Q1] */
@@ -73,7 +75,7 @@ static bool all_still(struct thread *thread, uint64_t *stirs)
     return still;
 }
 
-/* A pool that is opened meanwhile is opened by somebody who moves. */
+/* A pool that is being opened needs no check: the thread that opens it is busy. */
 enum lull quiescent_run(struct thread *thread)
 {
     uint64_t before = 0, now = 0;

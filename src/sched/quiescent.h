@@ -43,24 +43,28 @@
 #include "subprocess.h"
 #include "thread_type.h"
 
-/* Some moment during the call: somebody was busy, or might have been; nobody was, and nobody runnable; nor was there a
- * timer, or a strand that waits for what is outside of the run, to change that. */
+/* The state of a pool, or of all pools, at some moment during the call. NONE: a thread may have been busy, or a strand
+ * was runnable. STALLED: neither, but a timer was pending or a strand waited for an external event. DRY: none of these.
+ * UNKNOWN: not scanned yet. */
 enum lull { LULL_NONE, LULL_STALLED, LULL_DRY, LULL_UNKNOWN };
 
-/* Under quiescent_lock. quiescent_pool: any thread; quiescent_run: a seeker that is about to wait. */
+/* Scan a pool, or all pools of the sub-process. The caller has quiescent_lock. It may be any thread for quiescent_pool,
+ * and a seeker that is about to wait for quiescent_run. */
 enum lull quiescent_pool(struct thread *thread, struct pool *pool);
 enum lull quiescent_run(struct thread *thread);
-/* Of sched_ops.quiescent: asked so often in a row, which is 1.4 s and 5.5 s after the first time. */
+/* How many times in a row sched_ops.quiescent was called: the calls come 1.4 s and 5.5 s after the first one. */
 enum { QUIESCENT_ASKED_LONG = 6, QUIESCENT_ASKED_MOST = 7 };
 
-/* By a seeker, under quiescent_lock: it is going to have work, so others who decide have to count with it. */
+/* Records that the calling seeker is going to have work, which other threads that decide must notice. Under
+ * quiescent_lock. */
 void quiescent_stir(struct thread *thread);
 
-/* By a thread that has let go of its pool's lock, idle or to wait as the seeker: whether there might be something to
- * decide [Q2]. A few loads, no lock: most waits are for the outside. */
+/* Returns whether there may be something to decide [Q2]. The calling thread has released its pool's lock, idle or about
+ * to wait as the seeker. Costs a few loads and no lock, because most waits are for external events. */
 bool quiescent_is_near(struct pool *pool);
 
-/* In subprocess.quiescence_waiters: the run acts when all of it is dry; one strand more waits for quiescence. */
+/* Parts of subprocess.quiescence_waiters. VERDICT: the run acts when all of it is dry. WAITER: added for each strand
+ * that waits for quiescence. */
 enum { QUIESCENT_VERDICT = 1, QUIESCENT_WAITER = 2 };
 
 OWN_INLINE bool quiescent_is_awaited(struct subprocess *sub)
@@ -68,8 +72,8 @@ OWN_INLINE bool quiescent_is_awaited(struct subprocess *sub)
     return UNLIKELY(atomic_load_explicit(&sub->quiescence_waiters, memory_order_seq_cst) != 0); /* [Q2] [Q4] */
 }
 
-/* The strand that runs here is about to wait for something outside of the run: a descriptor, a plain thread. And on
- * whatever thread it goes on: not any more. */
+/* quiescent_leave: the current strand begins an external wait, such as for a descriptor or a plain thread.
+ * quiescent_return: it has ended one, possibly on another thread. */
 OWN_INLINE void quiescent_leave(struct thread *thread)
 {
     atomic_store_explicit(&thread->counts.left, atomic_load_explicit(&thread->counts.left, memory_order_relaxed) + 1,
