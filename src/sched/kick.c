@@ -1,6 +1,6 @@
 /*
- * Wake-ups of a pool's threads: of the seeker in the poller, or of a sleeper, which gets the role. The protocol block
- * is in idle.h.
+ * Waking a pool's threads: the seeker in the poller, or a sleeper, which gets the role. The protocol block is in
+ * idle.h.
  */
 #include "idle.h"
 #include "posts.h"

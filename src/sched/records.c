@@ -1,11 +1,10 @@
 /*
- * The records of pools and threads: they stay until the end of the run, whether a thread of the system lives in one or
- * not.
+ * The records of pools and threads. They stay until the end of the run, with a system thread in them or not.
  *
- * INVARIANT [RC1] a pool's record serves another pool only after all that kept it have let go.
- * ORDERING  [RC1] the last keeper puts the record into a list of free ones, under a lock, and pool_take_record takes
- *           it out under that lock. The list of a sub-process's pools only grows [PB1], and so does the number of a
- *           pool's threads: a thread's record is complete when `count` includes it.
+ * INVARIANT [RC1] a pool's record serves another pool only after all references to it were dropped.
+ * ORDERING  [RC1] the thread that drops the last reference puts the record into a list of free ones, under a lock, and
+ *           pool_take_record takes it out under that lock. The list of a sub-process's pools only grows [PB1], and so
+ *           does the number of a pool's threads: a thread's record is complete when `count` includes it.
  * NOT DONE  freeing a record before the end of the run: each reader of fibre->home would need a reference.
  * TESTED BY tests/models/closing.pml.
  */
@@ -119,7 +118,7 @@ static void share(struct subprocess *sub)
 
 void subprocess_share(struct thread *thread)
 {
-    if (!thread->concurrent) /* nobody else runs: the caller is the only thread */
+    if (!thread->concurrent) /* no other thread runs: the caller is the only one */
         share(thread->sub);
 }
 
@@ -128,7 +127,7 @@ void pool_record_ref(struct pool *pool)
     atomic_fetch_add_explicit(&pool->record_refs, 1, memory_order_relaxed);
 }
 
-/* Free records: one list for those with room for one thread, one for the others. */
+/* Returns the list of free records: one is for those with room for one thread, one for the others. */
 static struct pool **free_pools(struct subprocess *sub, int room)
 {
     return &sub->free_pools[room == 1];

@@ -38,7 +38,7 @@ bool thread_goes_(struct thread *thread)
     uint32_t leaving = THREAD_LEAVING;
     if (!atomic_compare_exchange_strong_explicit(&thread->life, &leaving, THREAD_GONE, memory_order_seq_cst,
                                                  memory_order_seq_cst)) /* [Z1] */
-        return false;                                                   /* it was called back */
+        return false;                                                   /* the resizer has called it back */
     if (pool->scheduler->leave)
         pool->scheduler->leave(thread);
     stack_cache_flush(&thread->stacks);
@@ -51,7 +51,7 @@ bool thread_goes_(struct thread *thread)
 
 /* ---- the resizer's side ---------------------------------------------------------------------------------- */
 
-/* The thread is HERE. */
+/* Makes a thread that is HERE leave. */
 static void send_away(struct thread *by, struct thread *thread)
 {
     atomic_store_explicit(&thread->life, THREAD_LEAVING, memory_order_seq_cst);             /* [Z1] */
@@ -59,6 +59,7 @@ static void send_away(struct thread *by, struct thread *thread)
     pool_rouse(by, thread);
 }
 
+/* Keeps a thread that is about to leave. Returns false if it has gone, or was not about to. */
 static bool call_back(struct thread *thread)
 {
     uint32_t leaving = THREAD_LEAVING;
@@ -78,7 +79,7 @@ static int add_thread(struct thread *by, struct pool *pool, int index)
     return pool_start_thread(pool, index);
 }
 
-/* As many as the system gives. */
+/* Adds threads, as many as the system gives. Returns 0 or a negated errno code. */
 static int grow(struct thread *by, struct pool *pool, int from, int to)
 {
     int error = 0;
@@ -87,7 +88,7 @@ static int grow(struct thread *by, struct pool *pool, int from, int to)
     return error;
 }
 
-/* All of them, or none. */
+/* Makes the last threads leave, or none if strands are pinned to one of them. Returns 0 or -EBUSY. */
 static int shrink(struct thread *by, struct pool *pool, int from, int to)
 {
     for (int i = to; i < from; i++)
@@ -100,7 +101,7 @@ static int shrink(struct thread *by, struct pool *pool, int from, int to)
     return 0;
 }
 
-/* Those that have gone since; a resizer is the only one who may wait for them. */
+/* Joins the threads that have gone. Only a resizer may wait for them. */
 static void join_gone(struct pool *pool)
 {
     for (int i = 0; i < pool_count(pool); i++)

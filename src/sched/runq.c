@@ -1,5 +1,5 @@
 /*
- * The slow sides of a run queue. The protocol block is in runq.h.
+ * The slow paths of a run queue. The protocol block is in runq.h.
  */
 #include "runq.h"
 
@@ -23,7 +23,7 @@ void runq_enter_slow_(struct thread *owner, struct runq *queue)
         while (atomic_load_explicit(&queue->thief, memory_order_acquire)) /* [R2] */
             platform_await(owner);
         atomic_store_explicit(&queue->busy, 1, memory_order_relaxed);
-        atomic_thread_fence(memory_order_seq_cst); /* [R1] after a thief was met, the owner pays as well */
+        atomic_thread_fence(memory_order_seq_cst); /* [R1] after it met a thief, the owner pays as well */
     } while (atomic_load_explicit(&queue->thief, memory_order_acquire)); /* [R1] [R2] */
 }
 
@@ -58,7 +58,7 @@ struct fibre *runq_any(struct thread *thread, struct runq *queue)
     return fibre;
 }
 
-/* In an inbox a fibre's queued.next points to the next one's link, NULL at the end. */
+/* In an inbox a fibre's queued.next points to the link of the next older fibre, NULL at the end. */
 void inbox_post(inbox *box, struct fibre *fibre)
 {
     struct fibre *first = atomic_load_explicit(box, memory_order_relaxed);
@@ -75,7 +75,7 @@ bool inbox_take(inbox *box, struct link *list)
     struct fibre *fibre = atomic_exchange_explicit(box, NULL, memory_order_seq_cst); /* [R4] */
     struct link *last = list->prev;
     bool any = fibre != NULL;
-    while (fibre) { /* the newest was first */
+    while (fibre) { /* the inbox has the newest first */
         struct link *next = fibre->queued.next;
         list_insert_(last, last->next, &fibre->queued);
         fibre = next ? CONTAINER(next, struct fibre, queued) : NULL;

@@ -2,8 +2,8 @@
  * A thread's run queue, and the lock that costs its owner no atomic operation.
  *
  * PARTIES   the owner (the thread whose queue it is), in every push and pick; a thief (the seeker of the pool: one at a
- *           time), rarely; anybody, at the inbox, which is outside of the lock.
- * STATE     busy: the owner is inside. thief: somebody else is, or wants to be. The queue itself is plain data.
+ *           time), rarely; any thread, at the inbox, which is outside of the lock.
+ * STATE     busy: the owner is inside. thief: a thief is inside, or wants to be. The queue itself is plain data.
  * PROTOCOL  owner: busy = 1; if thief == 0 it is inside, else busy = 0, wait until thief == 0, again. Leaves by busy
  *           = 0. thief: takes `thief` by exchange; membarrier; waits until busy == 0; is inside. Leaves by thief = 0.
  * INVARIANT [R1] never both inside. It is Dekker's algorithm: store mine, then read yours. The owner's store and load
@@ -53,18 +53,19 @@ OWN_INLINE void runq_leave(struct thread *owner, struct runq *queue)
 }
 
 void runq_open(struct runq *queue);
-/* Somebody else's queue; false if another thief is there. */
+/* Enters another thread's queue as a thief, until runq_break_out. Returns false if another thief is there. */
 bool runq_break_in(struct thread *thief, struct runq *queue);
 void runq_break_out(struct runq *queue);
 
-/* How many are in the lists. Inside; or as a hint. */
+/* Returns how many fibres are in the lists. Exact for a caller inside, else a hint. */
 OWN_INLINE uint32_t runq_length(const struct runq *queue)
 {
     uint32_t served = atomic_load_explicit(&queue->served, memory_order_acquire); /* [R3] first */
     return atomic_load_explicit(&queue->put, memory_order_relaxed) - served;
 }
 
-/* The four below: inside only. One has come; or has left without being served here: -1. */
+/* From here to runq_remove the caller is inside, or excludes other threads in another way. change: 1 if a fibre has
+ * come, -1 if one has left without being served here. */
 OWN_INLINE void runq_count_put(struct runq *queue, int32_t change)
 {
     uint32_t put = atomic_load_explicit(&queue->put, memory_order_relaxed);
@@ -104,7 +105,7 @@ OWN_INLINE struct fibre *runq_out_(struct runq *queue, struct link *link, bool s
     return fibre;
 }
 
-/* The next one of a list, to be run by the owner; NULL: there is none. */
+/* Removes and returns the first fibre of a list, which the owner runs next; NULL: the list is empty. */
 OWN_INLINE struct fibre *runq_first(struct runq *queue, struct link *list)
 {
     return runq_out_(queue, list_pop_front(list), true);
@@ -115,7 +116,7 @@ OWN_INLINE struct fibre *runq_last(struct runq *queue, struct link *list)
     return runq_out_(queue, list_pop_back(list), true);
 }
 
-/* The same, to be put elsewhere. */
+/* Removes and returns the first fibre of a list, which goes to another queue; NULL: the list is empty. */
 OWN_INLINE struct fibre *runq_move_first(struct runq *queue, struct link *list)
 {
     return runq_out_(queue, list_pop_front(list), false);
@@ -126,9 +127,10 @@ OWN_INLINE struct fibre *runq_move_last(struct runq *queue, struct link *list)
     return runq_out_(queue, list_pop_back(list), false);
 }
 
-/* For a queue with one list, `ready`: in a seeded run any of the first few; NULL: the first one. */
+/* In a seeded run, removes and returns one of the first four fibres of a queue with the one list `ready`. NULL: the
+ * seed has chosen none of them; the caller takes the first. */
 struct fibre *runq_any(struct thread *thread, struct runq *queue);
-/* This very one, if it is in the queue. Not of the slot. */
+/* Removes a fibre if it is in a list of the queue, the slot not included. Returns whether it was. */
 OWN_INLINE bool runq_remove(struct runq *queue, struct fibre *fibre)
 {
     if (atomic_load_explicit(&fibre->in, memory_order_relaxed) != queue)
@@ -139,9 +141,10 @@ OWN_INLINE bool runq_remove(struct runq *queue, struct fibre *fibre)
     return true;
 }
 
-/* Any thread; a full barrier. */
+/* Adds a fibre to the inbox. Any thread. Full barrier. */
 void inbox_post(inbox *box, struct fibre *fibre);
-/* All of them, in order, to the end of `list`; the caller owns them. False: there is none. */
+/* Moves all fibres of the inbox to the end of `list`, the oldest first; they belong to the caller then. Returns false
+ * if there is none. */
 bool inbox_take(inbox *box, struct link *list);
 
 OWN_INLINE bool runq_has_mail(struct runq *queue)

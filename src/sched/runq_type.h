@@ -9,21 +9,21 @@
 
 struct fibre;
 
-/* Fibres that were made runnable by other threads: a stack, linked by queued.next. */
+/* Fibres that other threads made runnable: a stack, linked by queued.next. */
 typedef _Atomic(struct fibre *) inbox;
 
 struct runq {
     /* The owner's line. */
     _Alignas(CACHE_LINE) _Atomic uint32_t busy; /* the owner is inside */
-    _Atomic uint32_t put, served;               /* fibres that came to the lists below, and were run from there */
-    struct fibre *slot;                         /* the newest; others leave it to the owner for a moment */
-    struct link young;                          /* not started yet: the newest in front */
-    struct link woken;                          /* to be gone on with, before those: first come, first served */
-    struct link ready;                          /* yielded, or came from another queue: after those, in order */
+    _Atomic uint32_t put, served; /* fibres that came to the lists below, and that were served from them */
+    struct fibre *slot;           /* the newest; thieves leave it to the owner for a moment */
+    struct link young;            /* not started; LIFO */
+    struct link woken;            /* resumed; FIFO, before those that are young */
+    struct link ready;            /* yielded, or from another queue; FIFO, after those that are young */
     /* The others' line. */
-    _Alignas(CACHE_LINE) _Atomic uint32_t thief; /* somebody else is inside, or wants to be */
-    inbox inbox;                                 /* made runnable by other threads */
-    struct fibre *stale;                         /* the slot, as the seeker saw it at stale_since */
+    _Alignas(CACHE_LINE) _Atomic uint32_t thief; /* a thief is inside, or wants to be */
+    inbox inbox;                                 /* fibres that other threads made runnable */
+    struct fibre *stale;                         /* the slot as the seeker saw it at stale_since */
     int64_t stale_since;
 };
 

@@ -11,39 +11,41 @@ struct pool;
 struct thread;
 
 enum push {
-    PUSH_NEW,     /* spawned: not started */
-    PUSH_WOKEN,   /* made runnable by the strand that runs here */
-    PUSH_OUTSIDE, /* by a timer, or another thread */
-    PUSH_YIELDED  /* lets others go first */
+    PUSH_NEW,     /* spawned, not started */
+    PUSH_WOKEN,   /* made runnable by the strand that runs on this thread */
+    PUSH_OUTSIDE, /* made runnable by a timer or another thread */
+    PUSH_YIELDED  /* lets other fibres run first */
 };
 
 struct scheduler {
     const char *name;
-    bool alone;      /* a pool has one thread */
-    bool own_thread; /* which is never the caller's of strand_run */
+    bool alone;      /* its pools have one thread */
+    bool own_thread; /* the thread is never the caller of strand_run */
     bool common;     /* all threads take from pool.global */
-    /* At the pool's opening, and its end. open returns 0 or a negated errno code. NULL: nothing to do. */
+    /* Called when a pool opens, and when it closes. open returns 0 or a negated errno code. NULL: nothing to do. */
     int (*open)(struct pool *pool);
     void (*close)(struct pool *pool);
-    /* True: a thread has to be notified that there is work (pool_notify), which is the caller's business. */
+    /* Queues a fibre. Returns whether the caller must notify a thread that there is work (pool_notify). */
     bool (*push)(struct thread *thread, struct fibre *fibre, enum push how);
-    /* The same from a thread of another pool, or none (by: NULL). The caller wakes somebody. */
+    /* Queues a fibre, from a thread of another pool or of none (by: NULL). The caller must wake a thread. */
     void (*post)(struct pool *pool, struct thread *by, struct fibre *fibre);
-    /* The next one for this thread, or NULL. fair: not the newest. */
+    /* Removes and returns the next fibre for this thread, or NULL. */
     struct fibre *(*pick)(struct thread *thread);
-    /* Take this very fibre out of the thread's queue; false if it is not there. */
+    /* Removes this fibre from the thread's queue. Returns false if it is not there. */
     bool (*take)(struct thread *thread, struct fibre *fibre);
-    /* For the seeker: get work from elsewhere into its own queue; false if there was none. NULL: a pick takes all work
-     * of the pool. */
+    /* Moves work from other queues into the seeker's own. Returns whether there was any. NULL: a pick takes all work of
+     * the pool. */
     bool (*steal)(struct thread *thread);
-    /* For a busy thread that has the role of the seeker: take what waits too long elsewhere. NULL: nobody has more to
-     * wait for than others. */
+    /* Takes fibres that wait too long in other queues. Called by a busy thread that has the role of the seeker. NULL:
+     * fibres wait equally long on all threads. */
     void (*even_out)(struct thread *thread);
-    /* Whether there is work that a thread without any could take. */
+    /* Returns whether there is work for a thread that has none. */
     bool (*work)(struct pool *pool);
-    /* The thread goes: what only it would run is given to others. NULL: there is nothing of that kind. */
+    /* Gives what only this thread would run to others, because the thread leaves. NULL: there is nothing of that
+     * kind. */
     void (*leave)(struct thread *thread);
-    /* How many wait for this thread, or for any of the pool, at least. Any thread, without a lock. */
+    /* Returns how many fibres wait for this thread, or for any thread of the pool, at least. Any thread, without a
+     * lock. */
     size_t (*waiting)(const struct thread *thread);
 };
 extern const struct scheduler scheduler_stealing, scheduler_global, scheduler_dedicated, scheduler_current;
@@ -52,7 +54,7 @@ bool global_work(struct pool *pool);
 size_t global_waiting(const struct thread *thread);
 /* For messages. */
 #define SCHEDULER_NAMES "'stealing', 'global', 'dedicated' or 'current'"
-/* NULL: unknown. A NULL name is the default's. */
+/* Returns the scheduler of that name; NULL: there is none. A NULL name means the default. */
 const struct scheduler *scheduler_find(const char *name);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * The search for something to run: by the seeker everywhere, by other threads for the role. It asks for the transitions
- * of idle.h and changes no state itself. The protocol block is in idle.h; what the search adds to it:
+ * The search for something to run. The seeker searches everywhere, other threads wait for the role. The search calls
+ * the transitions of idle.h and changes no state itself. The protocol block is in idle.h; the search adds to it:
  *
  * PARTIES   the seeker; busy threads, which take the role for one pass; threads that wait for the role.
  * INVARIANTS [K3] the newest of a queue (its slot) is not counted as work until it is stale; while a thread is busy, a
@@ -22,13 +22,13 @@
 #include "sleep.h"
 #include "timers.h"
 
-/* What is stolen costs both sides some cache misses, and a wake-up: work of less than this is left to its owner. */
+/* A theft costs both sides some cache misses, and a wake-up: work of less than this is left to its owner. */
 #define LOOT_WORTH_NS INT64_C(10000)
-/* A timer so near is waited for without a system call, which takes as long. */
+/* The seeker waits for a timer that is so near without a system call, which would take as long. */
 #define NEAR_NS INT64_C(5000)
-/* Waiting so for many timers in close succession would occupy a processor. So the seeker waits in this way for an
- * eighth of the time at most, beside NEAR_MOST_NS. The rest of the time it sleeps, each time for as long as the
- * system's own timers are late, and then fires all timers that are due. */
+/* Waiting in that way for many timers in close succession would occupy a processor. So the seeker does so for an eighth
+ * of the time at most, beside NEAR_MOST_NS. The rest of the time it sleeps, each time for as long as the system's own
+ * timers are late, and then fires all timers that are due. */
 #define NEAR_MOST_NS INT64_C(200000)
 #define NEAR_NAP_NS INT64_C(50000)
 enum { NEAR_SHARE = 8, NEAR_MANY = 256 };
@@ -54,7 +54,7 @@ static bool done(struct thread *thread, struct pool *pool)
     return late || pool_stops(pool) || thread_is_to_go(thread);
 }
 
-/* Whether to wait for a near timer without sleeping. */
+/* Returns whether the seeker should wait for a near timer without sleeping. */
 static bool spins_for_timer(struct thread *thread, struct pool *pool, int64_t now)
 {
     if (timers_next(&pool->timers) - now >= NEAR_NS)
@@ -69,8 +69,8 @@ static bool spins_for_timer(struct thread *thread, struct pool *pool, int64_t no
     return pool->near.spins;
 }
 
-/* Whether what this thread stole last was worth no theft: it has run dry at once. Then the others do better without it
- * for a while. */
+/* Judges this thread's last theft: it was poor if the stolen work lasted less than LOOT_WORTH_NS. A poor theft raises
+ * pool->futile, a good one resets it. Returns whether the theft was poor. */
 static bool judge_loot(struct thread *thread, struct pool *pool)
 {
     if (!thread->search.stole_at)
@@ -84,15 +84,15 @@ static bool judge_loot(struct thread *thread, struct pool *pool)
     return poor;
 }
 
-/* After a pick that found nothing. A scheduler without `steal` has no other queue: what is there now has come since. */
+/* Takes work from other queues after a pick that found none. A scheduler without `steal` has no other queue, so work
+ * that is there has come since the pick. */
 static bool find_elsewhere(struct thread *thread, const struct scheduler *scheduler)
 {
     return scheduler->steal ? scheduler->steal(thread) : scheduler->work(thread->pool);
 }
 
-/* The role is this thread's: look everywhere, until there is something to run, which is returned, or the pool is to
- * stop.
- */
+/* Searches everywhere, as the seeker, until there is a fibre to run. Returns NULL if the pool stops, the thread must
+ * leave, or its time limit has passed. */
 static struct fibre *seek(struct thread *thread, struct pool *pool)
 {
     int64_t since = thread->now = platform_now(thread->sub);
@@ -110,7 +110,7 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
         }
         if (UNLIKELY(atomic_load_explicit(&thread->hold.asked, memory_order_relaxed)))
             pool_stand_still(thread);
-        if (posts_any(&pool->posts)) { /* [N3] or one that is not linked yet [N2] */
+        if (posts_any(&pool->posts)) { /* [N3] or a post that is not linked yet [N2] */
             platform_await(thread);
             continue;
         }
@@ -135,7 +135,8 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
     return NULL;
 }
 
-/* Others may spin on the role for a while, in the hope that the seeker finds more than it can do. */
+/* Spins for a while, in the hope that the seeker finds more than it can run. Returns whether to stop waiting for the
+ * role. */
 static bool spin_for_role(struct thread *thread, struct pool *pool)
 {
     int64_t since = platform_now(thread->sub);
@@ -148,6 +149,7 @@ static bool spin_for_role(struct thread *thread, struct pool *pool)
     return false;
 }
 
+/* Sleeps until the thread has the role, the role is free, or the thread has something else to do. */
 static void sleep_a_while(struct thread *thread, struct pool *pool)
 {
     for (bool timed = true; thread_to_asleep(thread, timed); timed = false) {
@@ -178,7 +180,7 @@ static struct fibre *find_work(struct thread *thread)
             sleep_a_while(thread, pool);
     }
     thread->now = platform_now(thread->sub);
-    if (pool_seeker(pool) == thread) /* it got the role while it slept, and has to go */
+    if (pool_seeker(pool) == thread) /* the thread got the role while it slept, and must leave */
         thread_to_busy(thread);
     else
         thread_from_idle(thread);

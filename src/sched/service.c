@@ -1,5 +1,5 @@
 /*
- * The measure of service. What it is, and what is done by it, stands in service.h.
+ * The measurement of service. Its meaning and its use are in service.h.
  */
 #include "service.h"
 
@@ -7,9 +7,10 @@
 #include "runq.h"
 #include "scheduler.h"
 
-/* A sum fades by a sixty-fourth at each record. However long that was ago, it counts as two milliseconds at most. */
+/* A sum loses a sixty-fourth at each record. The time since the last record counts as RECORD_MS at most. */
 enum { FADES = 64, RECORD_MS = 2, WHOLE = 256, HELD_MS = 100, HELD_TIMES = 4 };
-/* A wait that is longer by less than an eighth, or less than a two-hundredth of a millisecond, is left as it is. */
+/* A wait that is longer than another is left as it is if the difference is less than an eighth of it, or less than a
+ * two-hundredth of a millisecond. */
 enum { UNEVEN = 8, WORTH = 200 };
 
 static const struct runq *queue_of(const struct thread *thread)
@@ -32,7 +33,7 @@ static void add(uint64_t *sum, uint64_t part)
     set(sum, *sum - *sum / FADES + part);
 }
 
-/* What has happened since the last record. */
+/* The time and the turns since the last record. */
 struct part {
     uint64_t time, turns;
 };
@@ -62,7 +63,7 @@ void service_begin(struct thread *thread, uint64_t now)
     begin_record(&thread->service, queue_of(thread), now);
 }
 
-/* Where nobody waits, there is nothing to be measured. */
+/* While no strand waits, there is nothing to measure. */
 void service_record(struct thread *thread, uint64_t now, uint64_t ms)
 {
     struct service *service = &thread->service;
@@ -85,10 +86,11 @@ static bool is_busy(struct thread *thread)
 
 static uint64_t since(uint64_t then, uint64_t now)
 {
-    return now > then ? now - then : 0; /* the other one's may be a little later */
+    return now > then ? now - then : 0; /* the other thread's clock may be a little ahead */
 }
 
-/* A machine that is full takes threads from processors for long: for the one that asks as for others. */
+/* Returns the time without a record after which a thread counts as held. A machine under full load takes processors
+ * from all threads for long, so the delays of the asking thread count. */
 static uint64_t patience_of(const struct thread *by, uint64_t ms)
 {
     uint64_t times = HELD_TIMES * by->service.slowest;
@@ -130,8 +132,8 @@ uint64_t service_excess(const struct round *theirs, const struct round *mine, ui
 
 /* ---- figures --------------------------------------------------------------------------------------------- */
 
-/* A thread without a queue serves its one strand all the time: its next turn comes as soon as a turn takes elsewhere.
- */
+/* A thread with an empty queue serves its one strand all the time. Its next turn is taken to come after one turn of the
+ * average thread that has a queue. */
 struct pool_service pool_service(struct thread *by, struct pool *pool)
 {
     uint64_t now = platform_ticks(by), ms = platform_ticks_per_ms(by), longest = 0, shortest = UINT64_MAX, turns = 0;

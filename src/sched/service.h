@@ -2,10 +2,10 @@
  * How long the strands of each thread wait for their turns, and how threads even that out. Page:
  * docs/protocols/balance.md.
  *
- * A thread that always has something to run never steals. So one may have a few strands, which have their turns again
- * and again, and another one a thousand, each of which has one turn in a thousand (S-66). What is measured of a thread
- * is the time between two that it serves out of its queue, while somebody waits there. By how many wait, that is how
- * long each of them does; and both are known without any work at a switch.
+ * A thread that always has something to run never steals. So one may have a few strands, which run again and again, and
+ * another one a thousand, each of which has one turn in a thousand (S-66). A thread's turn is the average time between
+ * two strands that it takes from its queue while strands wait there. Queue length times turn estimates how long a
+ * strand waits. Neither costs anything at a switch.
  *
  * PARTIES   the thread, which records its own service at its passes; readers: threads that even out, and strands that
  *           ask for the pool's figures.
@@ -41,23 +41,23 @@
 struct pool;
 struct thread;
 
-struct service {         /* a thread's; in ticks */
-    uint64_t recorded;   /* when the thread made its last pass, or began to be busy */
+struct service {         /* of a thread; in ticks */
+    uint64_t recorded;   /* when the thread made its last record, or began to be busy */
     uint32_t served;     /* runq.served then */
-    uint64_t time;       /* in which somebody waited */
-    uint64_t turns;      /* and so many were served meanwhile, in parts of one */
-    uint64_t slowest;    /* the longest time between two records, which fades as well */
-    uint64_t evened_out; /* when it last compared itself with others */
+    uint64_t time;       /* the time in which strands waited */
+    uint64_t turns;      /* how many were served in that time, in 256ths */
+    uint64_t slowest;    /* the longest time between two records, which fades too */
+    uint64_t evened_out; /* when the thread last compared itself with others */
 };
 
-/* What is done about threads whose strands wait longer than those of others: as enum strand_balance. */
+/* What a pool does about threads whose strands wait longer than others: the values of enum strand_balance. */
 enum balance { BALANCE_EVEN, BALANCE_STIR, BALANCE_NONE };
 
-/* Times in ticks. */
+/* The service of a thread at one moment. Times in ticks. */
 struct round {
-    uint64_t length; /* so many wait */
-    uint64_t turn;   /* between two that are served; 0: not known */
-    bool held;       /* by one that has run for long */
+    uint64_t length; /* how many fibres wait */
+    uint64_t turn;   /* the time between two that are served; 0: unknown */
+    bool held;       /* one strand has occupied the thread for long */
 };
 
 OWN_INLINE uint64_t round_wait(const struct round *round)
@@ -65,17 +65,19 @@ OWN_INLINE uint64_t round_wait(const struct round *round)
     return round->length * round->turn;
 }
 
-/* The thread begins to be busy. */
+/* Begins the first record of a thread that becomes busy. */
 void service_begin(struct thread *thread, uint64_t now);
-/* It makes a pass. ms: the ticks of a millisecond. */
+/* Adds the time since the last record to the sums. Called when the thread makes a pass. ms: the ticks of a
+ * millisecond. */
 void service_record(struct thread *thread, uint64_t now, uint64_t ms);
-/* Of any thread, as it is now. by: the caller's, which knows how long threads are kept from their passes. */
+/* Returns the service of any thread at this moment. by: the caller's thread, whose own delays say how long threads are
+ * kept from their passes. */
 struct round service_round(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms);
-/* How many of theirs should be mine. */
+/* Returns how many of their fibres should move to the caller's queue. */
 uint64_t service_excess(const struct round *theirs, const struct round *mine, uint64_t ms);
 
-/* Where strands of the pool wait longest: how long, in nanoseconds; and how many times as long it takes there until
- * each had a turn as where that is soonest: 1 or more. */
+/* wait_ns: the longest estimated wait in any queue. unequal: the ratio of the longest to the shortest service interval
+ * of the pool's threads, at least 1. */
 struct pool_service {
     int64_t wait_ns;
     double unequal;

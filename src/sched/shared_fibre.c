@@ -17,14 +17,15 @@ static void trim(struct thread *thread, struct shared_fibre *shared)
     shared_trim(&thread->stacks, &shared->stack);
 }
 
-/* True: no thread holds it any more, and it may be gone already [SF6]. */
+/* Makes the fibre idle, unless a strand of it is runnable. Returns whether it did: no thread holds the fibre then, and
+ * it may be gone already [SF6]. */
 static bool leave_idle(struct thread *thread, struct shared_fibre *shared)
 {
     do {
         shared_mail_take(thread, shared);
         if (UNLIKELY(shared->trim)) {
             trim(thread, shared);
-            saved_store_trim(&thread->stacks, SIZE_MAX); /* the thread that wished it could not */
+            saved_store_trim(&thread->stacks, SIZE_MAX); /* the thread that asked for the trim could not */
         }
         if (shared->ready.first)
             return false;
@@ -32,7 +33,8 @@ static bool leave_idle(struct thread *thread, struct shared_fibre *shared)
     return true;
 }
 
-/* By a thread, of whatever pool, that has held it without having run on it: what it does here is not over. */
+/* Ends a hold of a thread, of any pool, that has not run on the fibre: queues the fibre if a strand of it is
+ * runnable. */
 static void let_go(struct thread *thread, struct shared_fibre *shared)
 {
     if (leave_idle(thread, shared))
@@ -53,7 +55,7 @@ void shared_fibre_trim(struct thread *thread, struct shared_fibre *shared)
     } while (!atomic_compare_exchange_weak_explicit(&shared->mail, &mail, wished, memory_order_acq_rel,
                                                     memory_order_relaxed)); /* [SF8] */
     if (wished)
-        return; /* its holder, or the next one, finds it */
+        return; /* its holder, or the next one, finds the wish */
     trim(thread, shared);
     let_go(thread, shared);
 }
@@ -68,7 +70,7 @@ void shared_fibre_trim_idle(struct thread *thread, struct shared_fibre *shared)
     let_go(thread, shared);
 }
 
-/* On the loop, if nothing else was found to run, it is resumed at once. */
+/* If the loop has found nothing else to run, it resumes the fibre at once. */
 void shared_fibre_give_up(struct thread *thread, struct shared_fibre *shared)
 {
     if (leave_idle(thread, shared))
@@ -81,7 +83,7 @@ void shared_fibre_give_up(struct thread *thread, struct shared_fibre *shared)
 
 /* ---- a visit --------------------------------------------------------------------------------------------- */
 
-/* The next strand: the first, or under a seed any of the first few. */
+/* Removes and returns the next strand: the first, or under a seed one of the first four. */
 static struct member *choose(struct thread *thread, struct shared_fibre *shared)
 {
     struct batch *ready = &shared->ready;
@@ -100,8 +102,8 @@ static struct member *choose(struct thread *thread, struct shared_fibre *shared)
     return member;
 }
 
-/* With many strands each is far from the processor when its turn comes: the frames of the next, whose record was
- * fetched a turn ago, and the record of the one after it. */
+/* Prefetches the frames of the next strand, whose record was prefetched a visit ago, and the record of the strand after
+ * it. With many strands, each has left the caches when its turn comes. */
 OWN_INLINE void fetch_ahead(const struct shared_fibre *shared)
 {
     enum { RECORD = 192, FRAMES = 512 };
@@ -134,7 +136,7 @@ int shared_fibre_enter(struct thread *thread, struct shared_fibre *shared)
 static void left_at_end(struct thread *thread, struct shared_fibre *shared, arch_context from)
 {
     arch_san_end(&thread->dead_san);
-    shared->fibre.active = NULL; /* it may be another's by now */
+    shared->fibre.active = NULL; /* the ended strand's record may be another's by now */
     shared_ended(&thread->stacks, &shared->stack, from);
     shared_fibre_give_up(thread, shared);
     shared_fibre_release(thread, shared, SHARED_STRAND);
@@ -144,7 +146,7 @@ static void left_at_end(struct thread *thread, struct shared_fibre *shared, arch
 void shared_fibre_left(struct thread *thread, struct shared_fibre *shared, arch_context from, enum after after)
 {
     if (UNLIKELY(shared->stack.wipes))
-        arch_vectors_clear(); /* of what the strand has computed with */
+        arch_vectors_clear(); /* they hold what the strand has computed with */
     if (after == AFTER_SHARED_END) {
         left_at_end(thread, shared, from);
         return;
@@ -167,6 +169,6 @@ bool shared_fibre_goes_on(struct thread *thread, struct shared_fibre *shared)
         return false;
     shared->fibre.active = batch_take(&shared->ready);
     shared_follow(&thread->stacks, &shared->stack, guest_of(member));
-    shared_fibre_release(thread, shared, SHARED_STRAND); /* of the one that has ended; the next has its own */
+    shared_fibre_release(thread, shared, SHARED_STRAND); /* of the strand that has ended; the next one has its own */
     return true;
 }

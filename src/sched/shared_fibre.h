@@ -51,28 +51,29 @@
 /* In `mail`, beside or in the place of a strand's address. */
 enum { SHARED_IDLE = 1, SHARED_TRIM = 2 };
 
-/* References: its opener's, and a control block's, which may be asked for its fibre after its strand's end. */
+/* Units of `refs`: a strand that lives on the fibre; a reference, which the opener has, and each control block, which
+ * may be asked for its fibre after its strand's end. */
 #define SHARED_STRAND UINT64_C(1)
 #define SHARED_KNOWN (UINT64_C(1) << 32)
 
 struct shared_fibre {
-    struct fibre fibre; /* what queues hold; `active` is the strand that runs, or ran last */
+    struct fibre fibre; /* in the queues; `active` is the strand that runs, or ran last */
     /* The holder's. */
     struct shared_stack stack;
-    struct batch ready; /* first come, first served */
+    struct batch ready; /* runnable strands; FIFO */
     struct arch_san opener;
-    bool trim; /* it was wished: when it is given up next */
+    bool trim; /* a wish to trim: done when the fibre is given up next */
     /* Under the lock of the pool's `trimmer` [SF7]. */
-    _Atomic uint32_t used;  /* the round in which it was in use last; the holder reads it at any time */
+    _Atomic uint32_t used;  /* the round in which the fibre was in use last; the holder reads it at any time */
     struct link in_trimmer; /* in trimmer.used */
     /* Anybody's. */
     _Alignas(CACHE_LINE) _Atomic uintptr_t mail;
     _Atomic uint64_t refs; /* SHARED_STRAND for each strand that lives on it, SHARED_KNOWN for each reference */
     struct deferred deferred;
-    _Alignas(16) char above[]; /* the layer above's */
+    _Alignas(16) char above[]; /* for the layer above */
 };
 
-/* What the stack knows of a strand lies before its control block. */
+/* The stack's record of a strand lies before the strand's control block. */
 enum { GUEST_ROOM = (sizeof(struct guest) + 15) & ~15u };
 
 OWN_INLINE struct guest *guest_of(struct member *member)
@@ -90,43 +91,48 @@ OWN_INLINE struct shared_fibre *shared_of(struct fibre *fibre)
     return CONTAINER(fibre, struct shared_fibre, fibre);
 }
 
-/* A fibre with a stack of that (rounded) size, one reference, and no strands. Returns 0 or a negated errno code. */
+/* Opens a fibre with a stack of that (rounded) size, one reference, and no strands. Returns 0 or a negated errno
+ * code. */
 int shared_fibre_open(struct thread *thread, struct pool *pool, size_t stack_size, struct shared_fibre **out);
-/* From serve_shared, once, with an address in its frame: when it returns there is an active strand to be run. */
+/* Waits on the fibre's stack for the first strand; each strand of the fibre begins with the return. Called by
+ * serve_shared, once, with an address in its frame. */
 void shared_fibre_wait(struct shared_fibre *shared, void *base);
-/* SHARED_STRAND, SHARED_KNOWN or both. The thread that drops the last of all gives it back. */
+/* Take and drop SHARED_STRAND, SHARED_KNOWN or both. The thread that drops the last of all frees the fibre. */
 void shared_fibre_keep(struct shared_fibre *shared, uint64_t refs);
 void shared_fibre_release(struct thread *thread, struct shared_fibre *shared, uint64_t refs);
-/* SHARED_KNOWN, unless nothing refers to it any more: then it is about to be given back. */
+/* Takes SHARED_KNOWN. Returns false if no reference is left: the fibre is about to be freed. */
 bool shared_fibre_keep_if_known(struct shared_fibre *shared);
-/* Leave the readers of the run (readers_enter), and free what they have deferred if the caller was the last. */
+/* Leaves the readers of the run (readers_enter). The last reader frees what they have deferred. */
 void shared_fibre_readers_leave(struct thread *thread);
 
-/* One of its strands is runnable. True: the caller has to queue the fibre. Any thread of the run. */
+/* Puts a runnable strand into the mail of its fibre. Returns whether the caller must queue the fibre. Any thread of the
+ * run. */
 bool shared_mail_up(struct thread *thread, struct member *member);
-/* On the thread's loop, which has the fibre out of its queue: make fibre->active and fibre->context the next to run.
- * Returns 0, or a negated errno code: fibre->active can't start; the caller ends it and gives the fibre up. */
+/* Makes fibre->active and fibre->context the next to run. Called on the loop of the thread that has taken the fibre out
+ * of its queue. Returns 0 or a negated errno code: fibre->active can't start, and the caller ends it and gives the
+ * fibre up. */
 int shared_fibre_enter(struct thread *thread, struct shared_fibre *shared);
-/* Memory that it does not need goes back to the system: now, or when it is given up next. Any thread of the run. */
+/* Gives memory that the fibre does not need back to the system, now or when the fibre is given up next. Any thread of
+ * the run. */
 void shared_fibre_trim(struct thread *thread, struct shared_fibre *shared);
-/* For trim.c: whether a thread holds it, or is about to. */
+/* Returns whether a thread holds the fibre, or is about to. For trim.c. */
 OWN_INLINE bool shared_fibre_is_in_use(const struct shared_fibre *shared)
 {
     return atomic_load_explicit(&shared->mail, memory_order_relaxed) != SHARED_IDLE;
 }
-/* As shared_fibre_trim, of one that is not in use; nothing if it is. What it tells of itself stays. */
+/* As shared_fibre_trim, but does nothing if the fibre is in use, and keeps the recorded depth. */
 void shared_fibre_trim_idle(struct thread *thread, struct shared_fibre *shared);
-/* After a switch away from it (AFTER_SHARED_*). */
+/* Completes a switch away from the fibre, after the switch (AFTER_SHARED_*). */
 void shared_fibre_left(struct thread *thread, struct shared_fibre *shared, arch_context from, enum after after);
-/* On its own stack: whether another of its strands is runnable. */
+/* Returns whether another strand of the fibre is runnable. Called on its stack. */
 bool shared_fibre_is_wanted(struct shared_fibre *shared);
-/* On its stack, after the end of the strand that ran here: the next of its strands, if that has not started and no
- * other fibre waits for the thread. */
+/* Makes the next strand of the fibre active, after the end of the strand that ran here. Returns false if there is none
+ * that has not started. Called on the fibre's stack, when no other fibre waits for the thread. */
 bool shared_fibre_goes_on(struct thread *thread, struct shared_fibre *shared);
-/* No strand could be started: to idle, or to the queue. */
+/* Ends a visit: the fibre becomes idle, or goes to a queue if a strand of it is runnable. */
 void shared_fibre_give_up(struct thread *thread, struct shared_fibre *shared);
 
-/* Whether an address lies in the stack of the shared fibre that the calling strand runs on. */
+/* Returns whether an address lies in the stack of the shared fibre that the calling strand runs on. */
 OWN_INLINE bool shared_fibre_has(const struct fibre *fibre, const void *at)
 {
     const struct stack *stack = fibre->stack;

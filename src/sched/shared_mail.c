@@ -21,7 +21,7 @@ bool shared_mail_up(struct thread *thread, struct member *member)
         member->next = members_in(mail);
     while (!atomic_compare_exchange_weak_explicit(&shared->mail, &mail, (uintptr_t)member | (mail & SHARED_TRIM),
                                                   memory_order_acq_rel, memory_order_relaxed)); /* [SF8] */
-    return mail == SHARED_IDLE; /* then the caller alone queues the fibre [SF1] */
+    return mail == SHARED_IDLE; /* then only the caller queues the fibre [SF1] */
 }
 
 NOINLINE void shared_mail_take_more_(struct thread *thread, struct shared_fibre *shared)

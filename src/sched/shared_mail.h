@@ -7,14 +7,14 @@
 #include "shared_fibre.h"
 
 void shared_mail_take_more_(struct thread *thread, struct shared_fibre *shared);
-/* All of the mail, in the order in which it came. The holder. */
+/* Moves all mail to `ready`, the oldest first. Called by the holder. */
 OWN_INLINE void shared_mail_take(struct thread *thread, struct shared_fibre *shared)
 {
     if (atomic_load_explicit(&shared->mail, memory_order_relaxed))
         shared_mail_take_more_(thread, shared);
 }
 
-/* False: there is mail. */
+/* Makes the fibre idle. Returns false if there is mail. Called by the holder. */
 OWN_INLINE bool shared_mail_go_idle(struct thread *thread, struct shared_fibre *shared)
 {
     uintptr_t none = 0;

@@ -1,5 +1,5 @@
 /*
- * The making of shared fibres, and their end when nothing refers to them any more. The protocol block is in
+ * Opening shared fibres, and freeing them when nothing refers to them any more. The protocol block is in
  * shared_fibre.h.
  */
 #include "shared_fibre.h"
@@ -12,9 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- making ---------------------------------------------------------------------------------------------- */
+/* ---- opening -------------------------------------------------------------------------------------------- */
 
-/* On the new stack. */
+/* The entry of the new stack. */
 static void begin(struct arch_transfer transfer)
 {
     ARCH_STACK_ENDS_HERE();
@@ -26,7 +26,7 @@ static void begin(struct arch_transfer transfer)
     UNREACHABLE();
 }
 
-/* Back to the thread that opens it; each strand goes on from here. */
+/* Switches back to the thread that opens the fibre. Each strand of the fibre begins here. */
 NOINLINE void shared_fibre_wait(struct shared_fibre *shared, void *base)
 {
     arch_context opener = shared->stack.first;
@@ -42,7 +42,7 @@ NOINLINE void shared_fibre_wait(struct shared_fibre *shared, void *base)
     switch_arrive(thread, transfer.from);
 }
 
-/* Make the frames that all of its strands have in common. */
+/* Makes the frames that all strands of the fibre have in common. Returns 0 or a negated errno code. */
 static int make_base(struct thread *thread, struct shared_fibre *shared)
 {
     struct stack *stack = shared->fibre.stack;
@@ -80,7 +80,7 @@ int shared_fibre_open(struct thread *thread, struct pool *pool, size_t stack_siz
 {
     size_t size = sizeof(struct shared_fibre) + thread->sub->ops->above_size;
     size = (size + CACHE_LINE - 1) & ~(size_t)(CACHE_LINE - 1);
-    bool too_large = stack_size / sizeof(uintptr_t) > UINT32_MAX; /* guest.depth */
+    bool too_large = stack_size / sizeof(uintptr_t) > UINT32_MAX; /* guest.depth has 32 bits */
     struct shared_fibre *shared = too_large || platform_refuses(thread) ? NULL : aligned_alloc(CACHE_LINE, size);
     if (!shared)
         return -ENOMEM;

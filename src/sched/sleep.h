@@ -9,13 +9,13 @@
 
 #include "platform.h"
 
-/* Sleep until somebody calls platform_wake for this thread, or until the instant deadline. Early returns are allowed.
- */
+/* Sleeps until another thread calls platform_wake for this one, or until the instant `deadline`. Spurious wake-ups are
+ * allowed. */
 void platform_sleep(struct thread *thread, int64_t deadline);
 void platform_wake(struct thread *thread);
 
-/* The seeker's wait: as platform_sleep, but for descriptors too: returns how many events there are. platform_unpoll
- * ends it. */
+/* Waits as the seeker: sleeps as platform_sleep does, but for descriptors, too. Returns how many events there are.
+ * platform_unpoll ends the wait. */
 int platform_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline);
 void platform_unpoll(struct pool *pool, struct thread *seeker);
 

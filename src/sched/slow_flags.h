@@ -48,7 +48,7 @@ OWN_INLINE bool slow_flags_any(const struct slow_flags *flags)
     return atomic_load_explicit(&flags->any, memory_order_relaxed) | flags->own;
 }
 
-/* Whether one of these bits of `any` is set. */
+/* Returns whether one of these bits of `any` is set. */
 OWN_INLINE bool slow_flags_has(const struct slow_flags *flags, uint32_t bits)
 {
     return atomic_load_explicit(&flags->any, memory_order_relaxed) & bits;

@@ -1,5 +1,5 @@
 /*
- * What the stacks of a run need of its threads.
+ * The functions that the stacks of a run need of its threads.
  *
  * INVARIANT [GD1] from when a stack without a guard page exists, all threads check canaries.
  * ORDERING  [GD1] seq_cst: the thread that finds the first such stack sets `warned`, then SWITCH_CANARIES of all
@@ -43,7 +43,7 @@ void thread_prepare_canaries(struct thread *thread)
         check_canaries(thread);
 }
 
-/* Every thread has to check canaries: it may get a stack without a guard page from a cache, or a fibre that lives on
+/* Makes every thread check canaries: any may get a stack without a guard page from a cache, or a fibre that lives on
  * one. */
 static void unguarded(struct stack_memory *memory)
 {

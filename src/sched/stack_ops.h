@@ -1,5 +1,5 @@
 /*
- * What the stacks of a run need of its threads: the functions that this layer registers with src/stack.
+ * The functions that the stacks of a run need of its threads: this layer registers them with src/stack.
  */
 #ifndef SCHED_STACK_OPS_H
 #define SCHED_STACK_OPS_H
@@ -9,7 +9,7 @@ struct thread;
 
 extern const struct stack_ops thread_stack_ops;
 
-/* A thread that is about to begin: it checks the canaries of stacks if there are any without guard pages. */
+/* Makes a thread that is about to begin check canaries, if there are stacks without guard pages. */
 void thread_prepare_canaries(struct thread *thread);
 
 #endif

@@ -23,7 +23,7 @@
 #include "thread.h"
 
 enum { STEAL_MOST = 32, YOUNG_MS = 10, START_MOST = 61 };
-/* How long the newest is left to its owner. */
+/* How long thieves leave the slot to its owner. */
 #define SLOT_REST_NS INT64_C(50000)
 
 static bool push(struct thread *thread, struct fibre *fibre, enum push how)
@@ -40,8 +40,8 @@ static struct fibre *take_slot(struct runq *queue)
     return fibre;
 }
 
-/* Those that are woken come first, so under a load of events alone the ones that have not started would never start:
- * then the oldest join the queue of the woken. Not without events: fork-join stays depth-first. */
+/* Moves the oldest young fibres to the woken ones if, since the last call, events came and no pick got to the young:
+ * under a load of events alone these would never start. Without events, fork-join stays depth-first. */
 static void let_old_ones_start(struct thread *thread, struct runq *queue)
 {
     bool starved = thread->pass.fed && !thread->pass.young_reached && !list_empty(&queue->woken);
@@ -51,7 +51,7 @@ static void let_old_ones_start(struct thread *thread, struct runq *queue)
     thread->pass.fed = thread->pass.young_reached = false;
 }
 
-/* The strand whose turn it is by [F1]; NULL: there is none. */
+/* Removes and returns the fibre whose turn it is by [F1]; NULL: there is none. */
 static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
 {
     let_old_ones_start(thread, queue);
@@ -92,7 +92,7 @@ static struct fibre *pick_by_seed(struct thread *thread, struct runq *queue)
     return fibre ? fibre : pick_usual(queue);
 }
 
-/* What other threads made runnable, into the owner's queue. */
+/* Moves what other threads made runnable into the owner's queue. */
 static void empty_inbox(struct thread *thread)
 {
     struct link mail, *link;
@@ -121,7 +121,8 @@ struct fibre *stealing_pick_slow_(struct thread *thread)
     return fibre;
 }
 
-/* Whether the slot has held the same fibre for long enough [K3]; the seeker's notes are in the victim's queue. */
+/* Returns whether the slot has held the same fibre for long enough [K3]. The seeker records what it saw in the victim's
+ * queue. */
 static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
 {
     struct fibre *slot = plain_load(&queue->slot, memory_order_relaxed);
@@ -134,7 +135,8 @@ static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
     return thief->platform || now - queue->stale_since >= SLOT_REST_NS;
 }
 
-/* Moves some fibres from the victim's lists to `loot`. Inside the victim's queue. */
+/* Moves some fibres from the victim's lists, or else the stale slot, to `loot`. Returns how many. The caller is
+ * inside. */
 static int rob(struct runq *queue, bool slot_too, struct link *loot)
 {
     uint32_t count = runq_length(queue);
@@ -181,7 +183,7 @@ static bool steal_from(struct thread *thief, struct thread *victim)
     return true;
 }
 
-/* S-56: from a victim chosen at random, once round. */
+/* Steals from the first victim with work, beginning at a random one (S-56). Returns whether there is work. */
 static bool steal(struct thread *thief)
 {
     struct pool *pool = thief->pool;
@@ -201,7 +203,7 @@ static bool steal(struct thread *thief)
 
 enum { PIECE = 64, PULLED_MOST = 512, EXAMINED = 8, PULLED_BY_SEED = 4 };
 
-/* By kinds, each in the order of the list that it comes from. */
+/* By list, each in the order of the list that it comes from. */
 struct pulled {
     struct link young, woken, ready;
     uint32_t count;
@@ -218,7 +220,7 @@ static uint32_t pull_list(struct runq *queue, struct link *from, struct link *to
     return got;
 }
 
-/* Out of the victim's queue: those that would wait longest there. */
+/* Takes the fibres that would wait longest out of the victim's queue, up to `most`. */
 static void pull(struct thread *thread, struct runq *queue, struct pulled *pulled, uint32_t most)
 {
     if (!runq_break_in(thread, queue))
@@ -236,7 +238,7 @@ static void put_list(struct runq *queue, struct link *from, struct link *to)
         runq_append(queue, to, CONTAINER(link, struct fibre, queued));
 }
 
-/* Returns how many. */
+/* Moves a piece of the victim's fibres to the thread's queue. Returns how many. */
 static uint32_t pull_piece(struct thread *thread, struct thread *victim, uint32_t most)
 {
     struct pulled pulled = {.count = 0};
@@ -254,8 +256,9 @@ static uint32_t pull_piece(struct thread *thread, struct thread *victim, uint32_
     return pulled.count;
 }
 
-/* No more at once than takes a tenth of a millisecond or so: the thread keeps others from the role. In the end it also
- * takes what a victim that is held would have taken next itself. */
+/* Moves up to `most` fibres of the victim, piece by piece, but not more than take a tenth of a millisecond or so: the
+ * thread keeps others from the role. If the victim is held and its lists are empty after that, also takes what the
+ * victim itself would have run next. */
 static void pull_from(struct thread *thread, struct thread *victim, bool held, uint64_t most)
 {
     uint32_t got = PIECE;
@@ -270,11 +273,11 @@ static void even_out_by_seed(struct thread *thread, uint32_t count)
     struct thread *victim = thread->pool->threads[platform_choose(thread, count)];
     if (victim == thread)
         return;
-    uint32_t most = platform_choose(thread, PULLED_BY_SEED); /* before the next: arguments have no order */
+    uint32_t most = platform_choose(thread, PULLED_BY_SEED); /* chosen first: arguments have no order of evaluation */
     pull_from(thread, victim, platform_choose(thread, 2), most);
 }
 
-/* Among a few other threads the one whose strands wait longest; NULL: no strand waits there. */
+/* Returns the thread whose strands wait longest, among up to EXAMINED others; NULL: no strand waits there. */
 static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t ms, struct round *longest)
 {
     uint32_t first = platform_choose(thread, count);
@@ -324,13 +327,13 @@ static bool work(struct pool *pool)
     return false;
 }
 
-/* To the thread that ran it last: weak affinity. */
+/* Posts a fibre to the thread that ran it last: weak affinity. */
 static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
 {
     pool_post_fibre(pool, by, fibre->home, fibre);
 }
 
-/* All that it has, to those that stay, in turns. Thieves may take some of it meanwhile. */
+/* Posts all that the thread has to those that stay, in turns. Thieves may take some of it meanwhile. */
 static void leave(struct thread *thread)
 {
     struct runq *queue = &thread->runq;
@@ -347,7 +350,7 @@ static void leave(struct thread *thread)
     } while (fibre);
 }
 
-/* Those in the inbox can't be counted, and count as one. */
+/* The fibres in the inbox can't be counted; they count as one. */
 static size_t waiting(const struct thread *thread)
 {
     const struct runq *queue = &thread->runq;
@@ -355,7 +358,7 @@ static size_t waiting(const struct thread *thread)
            (atomic_load_explicit(&queue->inbox, memory_order_relaxed) != NULL);
 }
 
-/* Its threads pick and take by themselves: thread_pick, thread_take. */
+/* There is no `pick` or `take`: threads call stealing_pick and stealing_take directly (thread_pick, thread_take). */
 const struct scheduler scheduler_stealing = {.name = "stealing",
                                              .push = push,
                                              .post = post,

@@ -1,9 +1,8 @@
 /*
- * The default scheduler's hot paths, called directly where the thread knows that it is the one. A queue per thread: the
- * slot for the newest, `woken` for strands that go on (first come, first served), `young` for those that have not
- * started (the newest first: depth first keeps fork-join small), `ready` for those that yielded. What has begun comes
- * before what has not: it may end, and leave its stack to others. See docs/protocols/runq.md. Model of
- * the slot: tests/models/slot.pml.
+ * The hot paths of the default scheduler, which its threads call directly. Each thread has a queue: the slot for the
+ * newest fibre, `woken` for strands that go on (FIFO), `young` for those that have not started (LIFO: depth first keeps
+ * fork-join small), `ready` for those that yielded. What has begun comes before what has not: it may end, and leave its
+ * stack to others. See docs/protocols/runq.md. Model of the slot: tests/models/slot.pml.
  */
 #ifndef SCHED_STEALING_H
 #define SCHED_STEALING_H
@@ -11,16 +10,16 @@
 #include "pool.h"
 #include "runq.h"
 
-/* A newer fibre replaces the one in the slot. Inside. */
+/* Moves the fibre that a newer one replaces in the slot to a list. The caller is inside. */
 OWN_INLINE void stealing_displace(struct runq *queue, struct fibre *fibre)
 {
-    if (fibre->home) /* else it is to begin with something, though it may have a stack */
+    if (fibre->home) /* else it has not begun, though it may have a stack */
         runq_append(queue, &queue->woken, fibre);
     else
         runq_prepend(queue, &queue->young, fibre);
 }
 
-/* Returns whether a thread has to be notified. */
+/* Queues a fibre. Returns whether a thread must be notified. */
 OWN_INLINE_ALWAYS bool stealing_push(struct thread *thread, struct fibre *fibre, enum push how)
 {
     struct runq *queue = &thread->runq;
@@ -35,7 +34,7 @@ OWN_INLINE_ALWAYS bool stealing_push(struct thread *thread, struct fibre *fibre,
         if (old)
             stealing_displace(queue, old);
         else
-            more = false; /* the newest is left to its owner for a moment */
+            more = false; /* thieves leave the newest to its owner for a moment */
     }
     runq_leave(thread, queue);
     return more;

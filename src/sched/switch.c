@@ -1,5 +1,5 @@
 /*
- * The switch between fibres: what is not inline. The protocol block stands in thread.h.
+ * The switch between fibres: the parts that are not inline. The protocol block is in thread.h.
  */
 #include "switch.h"
 
@@ -20,8 +20,8 @@ static COLD void check_canary(struct thread *thread)
         thread->sub->ops->overflow(thread);
 }
 
-/* A stack of one strand shows at its end what that has used; one that is shared has to be looked at whenever its strand
- * leaves it. */
+/* Records the stack use of the current strand. A private stack shows at the strand's end how much was used; a shared
+ * one must be examined whenever a strand leaves it. */
 static COLD void record_stack(struct thread *thread, bool ends)
 {
     struct fibre *fibre = thread->current;
@@ -36,7 +36,8 @@ static COLD void record_stack(struct thread *thread, bool ends)
 
 /* ---- a C++ runtime that comes in the middle of a run -------------------------------------------------------- */
 
-/* NULL: none. For a thread whose SWITCH_CHECK says that there may be one [S5]. */
+/* Returns the thread's state of C++ exceptions; NULL: there is no C++ runtime. Called if SWITCH_CHECK says that there
+ * may be one [S5]. */
 static struct arch_cxx *thread_cxx(struct thread *thread)
 {
     if (UNLIKELY(!thread->cxx))
@@ -44,14 +45,14 @@ static struct arch_cxx *thread_cxx(struct thread *thread)
     return thread->cxx;
 }
 
-/* Strands move between the threads of a run, so all of them save and restore the state, or none. */
+/* Strands move between the threads of a run, so either all of them save and restore the state, or none. */
 void switch_all_save_cxx(struct subprocess *sub)
 {
     for (struct thread *other = thread_first(sub); other; other = thread_after(other))
         atomic_fetch_or_explicit(&other->slow_switch.any, SWITCH_CHECK, memory_order_relaxed); /* [S5] */
 }
 
-/* Something new has thread-local variables, which this thread has used: maybe the runtime. */
+/* Looks for a C++ runtime, after the thread has used thread-local variables of a new library. */
 COLD void thread_find_cxx_(struct thread *thread)
 {
     thread->locals = arch_locals_generation();
@@ -62,7 +63,7 @@ COLD void thread_find_cxx_(struct thread *thread)
 
 /* ---- leaving and arriving in runs that need more ------------------------------------------------------------ */
 
-/* The rest of leaving a fibre, in runs that need it: its canary, the census, and the state of C++ exceptions. */
+/* Does the rest of leaving a fibre, in runs that need it: canary, census, state of C++ exceptions. */
 COLD void thread_leave_slow_(struct thread *thread, struct fibre *from)
 {
     thread_must_not_be_left(thread);
@@ -80,48 +81,48 @@ COLD void thread_arrive_slow_(struct thread *thread, struct fibre *to, struct ar
     if (thread_cxx(thread))
         *thread->cxx = !to ? thread->loop_cxx : to->started ? to->cxx : none;
     if (!to && thread->current)
-        budget_ended(&thread->stacks); /* another one begins on the same stack */
+        budget_ended(&thread->stacks); /* another strand begins on the same stack */
     thread->here = here;
 }
 
-/* Before the jump, in runs that need it. */
+/* Prepares the jump, in runs that need it. */
 COLD void thread_jump_slow_(struct thread *thread, struct arch_san *from, struct fibre *to, bool ends)
 {
     struct arch_san *san = to ? &to->san : &thread->loop_san;
     thread_arrive_slow_(thread, to, san);
     if (to)
         arch_san_resumed(san);
-    arch_san_release(thread->sub); /* to the end of the run, and to a dump */
+    arch_san_release(thread->sub); /* for the end of the run, and for a dump */
     arch_san_leave(from, san, ends);
 }
 
-/* `next` begins on the stack of the strand that has ended. */
+/* Prepares the beginning of `next` on the stack of the strand that has ended, in runs that need it. */
 COLD void thread_reuse_slow_(struct thread *thread, struct fibre *next)
 {
     next->san = thread->dead_san;
     thread_arrive_slow_(thread, NULL, &next->san);
 }
 
-/* For a tool: `to` is about to begin on its stack. */
+/* Describes the stack on which `to` is about to begin to a tool. */
 COLD void thread_make_san_(struct fibre *to, size_t room)
 {
     arch_san_make(&to->san, to->stack->low, room);
     if (arch_san_separate())
-        to->stack->idle = NULL; /* a context of its own, not that of the strand before */
+        to->stack->idle = NULL; /* it begins in a context of its own, not that of the strand before */
 }
 
-/* For a tool, after the jump: `here` was switched to, and what was left is suspended or has ended. */
+/* Reports to a tool, after the jump, that `here` runs, and that the fibre before it is suspended or has ended. */
 COLD void thread_arrive_san_(struct thread *thread, struct arch_san *here, arch_context from)
 {
     arch_san_arrive(here);
-    arch_san_acquire(&thread->sub->pool); /* of a dump that is over */
+    arch_san_acquire(&thread->sub->pool); /* with the end of a dump */
     if (thread->after <= AFTER_YIELD)
         arch_san_suspended(&thread->from->san, from);
     else if (thread->after == AFTER_END)
         arch_san_end(&thread->dead_san);
 }
 
-/* Strands are counted before they are detached, so the last one of a closing pool sees that it is. */
+/* The strand was counted before, so the last strand of a closing pool finds the pool dry. */
 COLD void thread_detach_slow_(struct thread *thread)
 {
     thread_must_not_be_left(thread);
@@ -134,8 +135,9 @@ COLD void thread_detach_slow_(struct thread *thread)
     thread->here = &thread->dead_san;
 }
 
-/* No stack was available at once. In the middle of a switch no thread waits for the limit: the loop tries again, when
- * the stack that this thread leaves is back. If the loop gets none either, the strand ends with this error. */
+/* Gets a stack for `to`, when none was available at once. In the middle of a switch no thread waits for the limit: the
+ * loop tries again, when the stack that this thread leaves is back. If the loop gets none either, the strand ends with
+ * this error. Returns 0 or a negated errno code. */
 COLD int thread_give_stack_(struct thread *thread, struct fibre *to)
 {
     bool in_loop = thread->after == AFTER_LOOP;
@@ -163,7 +165,7 @@ void thread_entry_(struct arch_transfer transfer)
 
 /* ---- the choice of what runs next ---------------------------------------------------------------------------- */
 
-/* What is pinned, and what is not, in turns. */
+/* Picks a pinned fibre and another one in turns. */
 static inline __attribute__((always_inline)) struct fibre *pick_slow(struct thread *thread)
 {
     struct fibre *fibre = NULL;
@@ -202,8 +204,8 @@ COLD void thread_ready_slow_(struct thread *thread, struct member *member, bool 
         pool_send(thread, fibre);
 }
 
-/* The thread must leave: others run what it would have run next; or the thread itself does, as the first, if it only
- * returns to the thread that drives it. */
+/* Puts back the fibre that would run next, because the thread must leave. Other threads run it, or the thread itself
+ * does, first of all, if it only returns to its driver. Returns NULL. */
 COLD struct fibre *thread_give_up_(struct thread *thread, struct fibre *next)
 {
     if (next && fibre_is_pinned(next)) {

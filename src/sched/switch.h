@@ -1,6 +1,6 @@
 /*
  * The switch itself, inline: for switch.c, and for the two places above it where every strand passes (join, and the
- * frame that strands run in). The protocol block stands in thread.h.
+ * frame that strands run in). The protocol block is in thread.h.
  */
 #ifndef SCHED_SWITCH_H
 #define SCHED_SWITCH_H
@@ -10,7 +10,7 @@
 
 void thread_entry_(struct arch_transfer transfer);
 void thread_find_cxx_(struct thread *thread);
-/* All threads of the run save and restore the state of C++ exceptions from now on. */
+/* Makes all threads of the run save and restore the state of C++ exceptions from now on. */
 void switch_all_save_cxx(struct subprocess *sub);
 void thread_leave_slow_(struct thread *thread, struct fibre *from);
 void thread_arrive_slow_(struct thread *thread, struct fibre *to, struct arch_san *here);
@@ -21,7 +21,7 @@ void thread_arrive_san_(struct thread *thread, struct arch_san *here, arch_conte
 struct fibre *thread_give_up_(struct thread *thread, struct fibre *next);
 int thread_give_stack_(struct thread *thread, struct fibre *to);
 
-/* What the one that was left has to have done for it, on the stack that was switched to. */
+/* Performs on the new stack the clean-up for the fibre just left (enum after). */
 OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
 {
     enum after after = thread->after;
@@ -44,7 +44,7 @@ OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
     }
 }
 
-/* The context that `to` starts or goes on with; NULL if it can't start, or is not there yet. */
+/* Returns the context in which `to` begins or continues; NULL: it can't start, or the context is not there yet. */
 OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibre *to)
 {
     to->home = thread;
@@ -70,14 +70,14 @@ OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibr
     return arch_context_make(stack->top, room, thread_entry_);
 }
 
-/* Leave the stack of `from` for the fibre `to`, or for the loop if it is NULL or can't go on at once. ends: the strand
- * on that stack has ended. */
+/* Switches from the stack of `from` to the fibre `to`, or to the loop if `to` is NULL or can't go on at once. ends: the
+ * strand on that stack has ended. Returns the thread on which this stack continues. */
 OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_san *from, struct fibre *to, bool ends)
 {
     arch_context context = to ? switch_context(thread, to) : thread->loop;
     if (UNLIKELY(!context)) {
         if (thread->after == AFTER_LOOP)
-            return thread; /* refused, and the loop is here */
+            return thread; /* `to` was refused, and this is the loop */
         to = NULL;
         context = thread->loop;
     }
@@ -88,16 +88,16 @@ OWN_INLINE_ALWAYS struct thread *switch_jump(struct thread *thread, struct arch_
     struct arch_transfer transfer = arch_context_jump(context, thread);
     thread = transfer.data;
     if (UNLIKELY(arch_tool)) {
-        /* On the stack of one that has ended another one begins, on whatever thread: it has a state of its own for
+        /* On the stack of an ended strand another one begins, on any thread. It has a state of its own for
          * sanitizers. */
         thread_arrive_san_(thread, ends ? &thread->current->san : from, transfer.from);
-        arch_san_acquire(from); /* the strands that ran on this stack meanwhile */
+        arch_san_acquire(from); /* with the strands that ran on this stack meanwhile */
     }
     switch_arrive(thread, transfer.from);
     return thread;
 }
 
-/* Returns the fibre to run next. */
+/* Does what the thread's slow_switch asks for. Returns the fibre to run next; NULL: the loop. */
 OWN_INLINE struct fibre *switch_leave_slow(struct thread *thread, struct fibre *from, struct fibre *to,
                                            enum after after)
 {
@@ -124,14 +124,13 @@ OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibr
     return switch_jump(thread, &from->san, to, false);
 }
 
-/* thread_park, with the fibre to run next, which the caller has taken out of its queue. */
+/* As thread_park, with the fibre to run next, which the caller has taken out of its queue. */
 OWN_INLINE struct thread *switch_to(struct thread *thread, struct fibre *to)
 {
     return switch_leave(thread, to, AFTER_PARK);
 }
 
-/* thread_park. Inline where it counts: each return after a switch is one that the processor has foretold for the strand
- * that was left. */
+/* As thread_park; inline, because after a switch the return predictor holds the other strand's addresses. */
 OWN_INLINE_ALWAYS struct thread *switch_park(struct thread *thread)
 {
     struct fibre *to = thread_point_and_pick(thread);
@@ -140,7 +139,7 @@ OWN_INLINE_ALWAYS struct thread *switch_park(struct thread *thread)
     return switch_leave(thread, to, AFTER_PARK);
 }
 
-/* The strand of `next`, which has not started, runs on this very stack. */
+/* Begins the strand of `next`, which has not started, on this very stack. */
 OWN_INLINE void switch_reuse(struct thread *thread, struct fibre *next, struct stack *stack)
 {
     next->stack = stack;
@@ -154,8 +153,8 @@ OWN_INLINE void switch_reuse(struct thread *thread, struct fibre *next, struct s
 
 struct fibre *thread_pick_after_end_(struct thread *thread);
 
-/* After a strand's end, on its stack: go on with something else. Returns when this stack has a new strand to run: at
- * once, if the next one has not started and fits, or later, on whatever thread takes the stack from a cache. */
+/* Continues with another fibre after a strand's end, on its stack. Returns when this stack has a new strand to run: at
+ * once, if the next one has not started and fits, or later, on any thread that takes the stack from a cache. */
 OWN_INLINE struct thread *switch_serve_next(struct thread *thread)
 {
     struct stack *stack = thread->dead;
@@ -172,7 +171,8 @@ OWN_INLINE struct thread *switch_serve_next(struct thread *thread)
     return switch_jump(thread, &thread->dead_san, next, true);
 }
 
-/* The same on a shared fibre: its stack serves only its own strands, and only if no other fibre runs here next. */
+/* As switch_serve_next, for a shared fibre: its stack serves only its own strands, and only if no other fibre runs here
+ * next. */
 OWN_INLINE struct thread *switch_serve_shared(struct thread *thread)
 {
     struct fibre *fibre = thread->current, *next = thread->next;

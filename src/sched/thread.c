@@ -1,5 +1,5 @@
 /*
- * A thread's life: what it runs, and how it takes its passes. The protocol block is in thread.h.
+ * A thread's life: the loop that runs fibres, and the thread's passes. The protocol block is in thread.h.
  */
 #include "pinned.h"
 #include "polled.h"
@@ -11,7 +11,7 @@ enum { PERIOD_MOST = 8, STIR_EVERY = 4, PASS_EVERY = 61 }; /* contract §2: ever
 
 NOINLINE struct fibre *thread_pick_after_end_(struct thread *thread)
 {
-    thread->current = NULL; /* somebody may look at this thread now */
+    thread->current = NULL; /* other threads may inspect this one now */
     thread_tick(thread);
     platform_point(thread);
     return thread_is_to_go(thread) ? NULL : thread_pick(thread);
@@ -19,14 +19,14 @@ NOINLINE struct fibre *thread_pick_after_end_(struct thread *thread)
 
 /* ---- the thread's life ----------------------------------------------------------------------------------- */
 
-/* From the loop, where nobody waits for this thread. */
+/* Waits until the switch away from the fibre is complete. Called from the loop, for which no other thread waits. */
 static void await_context(struct thread *thread, struct fibre *fibre)
 {
     while (fibre->stack && !atomic_load_explicit(&fibre->context, memory_order_acquire)) /* [S1] */
         platform_await(thread);
 }
 
-/* False: the strand could not start. */
+/* Prepares a visit of a shared fibre. Returns false if its strand could not start. */
 static bool enter_shared(struct thread *thread, struct shared_fibre *shared)
 {
     int error = shared_fibre_enter(thread, shared);
@@ -51,7 +51,7 @@ static void go_to(struct thread *thread, struct fibre *fibre)
     }
 }
 
-/* And the fibre that has to go on after that, unless the thread has to go. */
+/* Runs the fibre, and then the one that has to go on after that (thread->late), unless the thread must leave. */
 static void run(struct thread *thread, struct fibre *fibre)
 {
     while (fibre) {
@@ -65,7 +65,7 @@ static void run(struct thread *thread, struct fibre *fibre)
         }
         fibre = thread->late;
         if (UNLIKELY(fibre != NULL) && thread_is_to_go(thread))
-            fibre = thread_give_up_(thread, fibre); /* else one whose strands take turns would keep it */
+            fibre = thread_give_up_(thread, fibre); /* else a fibre whose strands take turns would keep it */
     }
 }
 
@@ -111,8 +111,8 @@ static bool is_late(struct thread *thread)
 void thread_drive(struct thread *thread)
 {
     begin(thread);
-    pool_wait_polled(thread, thread->pool, 0); /* its descriptor is readable no more */
-    bool late = false; /* not before something was run: a call with little time makes progress, too */
+    pool_wait_polled(thread, thread->pool, 0); /* after this its descriptor is readable no more */
+    bool late = false; /* false before the first strand: a call with little time makes progress, too */
     while (!pool_stops(thread->pool) && !late && !thread_is_to_go(thread)) {
         pool_pass(thread);
         struct fibre *fibre = thread_pick(thread);
@@ -124,15 +124,15 @@ void thread_drive(struct thread *thread)
     atomic_fetch_and_explicit(&thread->slow_switch.any, ~(uint32_t)SWITCH_LEAVE, memory_order_relaxed);
 }
 
-/* Under a seed strands are taken over far more often than by the clock, if that is asked for. */
+/* Returns whether the seed asks for a pass. With BALANCE_STIR, strands then move far more often than by the clock. */
 static bool stirs_by_seed(struct thread *thread)
 {
     return UNLIKELY(thread->platform != NULL) && thread->pool->balance == BALANCE_STIR &&
            !platform_choose(thread, STIR_EVERY);
 }
 
-/* Called every `period` operations, which is so few that they take less than a millisecond together if the last ones
- * did. */
+/* Makes a thread's tick. It comes every `period` operations, which take less than a millisecond together if the last
+ * ones did. */
 COLD void thread_tick_(struct thread *thread)
 {
     uint64_t now = platform_ticks(thread), elapsed = now - thread->ticked, ms = platform_ticks_per_ms(thread);

@@ -31,47 +31,48 @@
 #include "shared_fibre.h"
 #include "stealing.h"
 
-/* The calling thread's record, NULL outside of pools. After whatever may suspend it has to be asked for again. */
+/* Returns the calling thread's record; NULL outside of pools. The caller must ask again after anything that may
+ * suspend. */
 OWN_INLINE struct thread *thread_self(void)
 {
     return arch_self();
 }
 
-/* Make it the calling thread's; NULL: none. */
+/* Makes this the record of the calling thread; NULL: none. */
 OWN_INLINE void thread_adopt(struct thread *thread)
 {
     arch_set_self(thread);
 }
 
-/* Whether the run is a parent's of this process, which has forked: nobody is there to go on with it. */
+/* Returns whether the run belongs to a parent of this process, which has forked: no thread here continues it. */
 OWN_INLINE bool subprocess_is_left(const struct subprocess *sub)
 {
     return UNLIKELY(sub->generation != arch_generation);
 }
 
-/* Where the child of a fork may come to that a handler of the user's has made, or another function of his that was
- * called from here: it is not to run what its thread would run next. Switches ask only if SWITCH_CHECK is set, and the
- * handler of forks sets it. */
+/* Call this where the child of a fork may return, if a user function that the library called here has forked. The child
+ * must not continue the parent's strands: the call ends it. Switches make the call only if SWITCH_CHECK is set, and the
+ * handler of forks sets that. */
 OWN_INLINE void thread_must_not_be_left(const struct thread *thread)
 {
     if (subprocess_is_left(thread->sub))
         thread->sub->ops->orphaned(thread->sub);
 }
 
-/* The thread's life: run what there is until the pool is stopped, or the thread has to go. */
+/* Runs fibres until the pool is stopped or the thread must leave. */
 void thread_loop(struct thread *thread);
 
-/* The same for one that is driven: until thread->limit, or, if it does not wait, until nothing is ready. */
+/* As thread_loop for a driven thread: until thread->limit, or, if it does not wait, until no fibre is ready. */
 void thread_drive(struct thread *thread);
 
-/* Leave the current fibre; it goes on when somebody makes it runnable. PARK: it is claimable already. YIELD: it is
- * queued again as soon as it is left. Returns the thread that it goes on on. */
+/* Leave the current fibre, which goes on when it is made runnable. thread_park: the strand can be claimed already.
+ * thread_yield: the fibre is queued again as soon as it is left. Return the thread on which the strand goes on. */
 struct thread *thread_park(struct thread *thread);
 struct thread *thread_yield(struct thread *thread);
 void thread_detach_slow_(struct thread *thread);
 
-/* The current fibre's strand is about to end and to let go of its control block; its stack is in use until the switch,
- * and thread->current names the fibre until then, although it may be gone. */
+/* Prepares the end of the current fibre's strand, which lets go of its control block next. Its stack is in use until
+ * the switch. Until then thread->current names the fibre, although that may be gone. */
 OWN_INLINE void thread_detach(struct thread *thread)
 {
     atomic_signal_fence(memory_order_seq_cst); /* it was counted before; pool_close_begin has a barrier for both [L4] */
@@ -82,7 +83,7 @@ OWN_INLINE void thread_detach(struct thread *thread)
 
 void thread_ready_slow_(struct thread *thread, struct member *member, bool here);
 
-/* After the end of the strand that ran here, this one's fibre, of the same pool, runs next, in its place. */
+/* Makes this strand's fibre, of the same pool, run next in the place of the strand that ends here. */
 OWN_INLINE void thread_go_on_with(struct thread *thread, struct member *member)
 {
     struct fibre *fibre = member->fibre;
@@ -98,27 +99,27 @@ OWN_INLINE void thread_go_on_with(struct thread *thread, struct member *member)
 
 void thread_tick_(struct thread *thread);
 
-/* At every operation that may block, and every switch. */
+/* Counts an operation that may block, or a switch, and makes a tick now and then. */
 OWN_INLINE void thread_tick(struct thread *thread)
 {
     if (UNLIKELY(--thread->ticks <= 0))
         thread_tick_(thread);
 }
 
-/* It goes at its next switch: resize.c. */
+/* Returns whether the thread leaves its pool, or returns to its driver, at its next switch: resize.c. */
 OWN_INLINE bool thread_is_to_go(const struct thread *thread)
 {
     return UNLIKELY(atomic_load_explicit(&thread->slow_switch.any, memory_order_acquire) & SWITCH_LEAVE); /* [Z3] */
 }
 
-/* Whether the calling strand lives on a shared fibre. */
+/* Returns whether the calling strand lives on a shared fibre. */
 OWN_INLINE bool thread_on_shared(const struct thread *thread)
 {
     return UNLIKELY(thread->slow_switch.own & SWITCH_SHARED);
 }
 
-/* Whether the thread has made a pass, and has picked nothing since: a strand that may find what it wants again and
- * again yields then. The pick after a pass answers it: the fibre that it takes has the usual time. */
+/* Returns whether the thread has made a pass, and has picked nothing since: a strand that may succeed again and again
+ * without blocking yields then. The pick after a pass ends that: its fibre has the usual time. */
 OWN_INLINE bool thread_is_asked_for(const struct thread *thread)
 {
     return UNLIKELY(thread->slow_pick.own & PICK_FAIR);
@@ -145,7 +146,8 @@ OWN_INLINE_ALWAYS struct fibre *thread_pick(struct thread *thread)
     return UNLIKELY(slow_flags_any(&thread->slow_pick)) ? thread_pick_slow_(thread) : thread_pick_fast_(thread);
 }
 
-/* platform_point, then thread_pick. With the second platform all picks are slow, so the fast path has no point. */
+/* Calls platform_point, then thread_pick. With the second platform all picks are slow, so the fast path has no
+ * point. */
 OWN_INLINE_ALWAYS struct fibre *thread_point_and_pick(struct thread *thread)
 {
     return UNLIKELY(slow_flags_any(&thread->slow_pick)) ? thread_point_and_pick_slow_(thread)
@@ -157,12 +159,12 @@ OWN_INLINE bool thread_take(struct thread *thread, struct fibre *fibre)
     return LIKELY(thread->stealing) ? stealing_take(thread, fibre) : thread->pool->scheduler->take(thread, fibre);
 }
 
-/* Somebody who was claimed by the strand that runs here. */
+/* Makes runnable a strand that the strand here has claimed. */
 OWN_INLINE void thread_ready(struct thread *thread, struct member *member)
 {
     struct fibre *fibre = member->fibre;
     bool slow = fibre->slow_wake, here = fibre->pool == thread->pool;
-    arch_san_release(member); /* nothing of it is read from here on: the thread that takes it may end and reuse it */
+    arch_san_release(member); /* no access to it from here on: the thread that takes it may end and reuse it */
     if (UNLIKELY(slow))
         thread_ready_slow_(thread, member, here);
     else if (LIKELY(here))

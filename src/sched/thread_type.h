@@ -18,12 +18,12 @@ struct pool;
 struct subprocess;
 
 enum thread_state { THREAD_BUSY, THREAD_IDLE, THREAD_POLLING };
-/* Whether there is a thread of the system behind a struct thread: docs/protocols/resize.md. */
+/* Whether a system thread lives in a struct thread: docs/protocols/resize.md. */
 enum thread_life {
-    THREAD_NONE,    /* none */
-    THREAD_HERE,    /* it runs, or is about to */
-    THREAD_LEAVING, /* it goes at its next switch */
-    THREAD_GONE     /* it takes nothing any more; to be joined */
+    THREAD_NONE,    /* none does */
+    THREAD_HERE,    /* one runs, or is about to */
+    THREAD_LEAVING, /* it leaves at its next switch */
+    THREAD_GONE     /* it takes nothing any more; the resizer joins it */
 };
 /* Clean-up that the resumed fibre performs for the fibre just suspended. */
 enum after {
@@ -31,70 +31,70 @@ enum after {
     AFTER_YIELD,
     AFTER_END,
     AFTER_LOOP,
-    AFTER_SHARED_PARK, /* of one that runs on a shared fibre */
+    AFTER_SHARED_PARK, /* the fibre just suspended is a shared one */
     AFTER_SHARED_YIELD,
     AFTER_SHARED_END
 };
 
-/* Says how often, and when, a busy thread takes a pass as the seeker, and what the last one found. */
+/* When a busy thread took its last pass as the seeker, and what has happened since. */
 struct thread_pass {
-    uint64_t at;           /* platform_ticks of the last one */
+    uint64_t at;           /* platform_ticks of the last pass */
     uint64_t switches;     /* thread.switches then */
-    uint64_t young_served; /* when the oldest that had not started was last given its turn out of order */
-    bool fed;              /* since then there were events of descriptors */
-    bool young_reached;    /* since then there was a moment when no woken fibre was left */
+    uint64_t young_served; /* when the oldest young fibre last had a turn out of order */
+    bool fed;              /* events of descriptors have come since then */
+    bool young_reached;    /* a pick has found no woken fibre since then */
 };
 
-/* The memory of a thread without work between its searches. */
+/* What a thread without work remembers between its searches. */
 struct thread_search {
-    int64_t stole_at; /* when it last stole something and went to run it; 0: judged */
-    uint32_t unsure;  /* so often in a row sched_ops.quiescent has wished to be called again */
-    bool saw_slot;    /* its last round of looking found a slot that may go stale */
-    bool rechecked;   /* it waited for that before it waited last */
+    int64_t stole_at; /* when it last stole something and went to run it; 0: the theft was judged */
+    uint32_t unsure;  /* how many times in a row sched_ops.quiescent has asked to be called again */
+    bool saw_slot;    /* its last search found a slot that may become stale */
+    bool rechecked;   /* its last wait was a short one for that */
 };
 
 /* Strands that this thread has counted. The thread adds one with release order; any thread adds the figures up. */
 struct thread_counts {
-    _Atomic uint64_t spawned, departed, ended; /* spawned here, of them onto other pools, ended here */
-    /* Strands that began here to wait for what is outside of the run, and that ended that here. */
+    _Atomic uint64_t spawned, departed, ended; /* spawned here; those of them spawned onto other pools; ended here */
+    /* Strands that began to wait for something outside of the run here, and those that ended such a wait here. */
     _Atomic uint64_t left, returned;
 };
 
 /* Stop-the-world: hold.c. */
 enum {
-    HOLD_PARKED = 1, /* the thread sleeps, has ended or not begun */
-    HOLD_STOPPED = 2 /* it stands still, because it was asked to */
+    HOLD_PARKED = 1, /* the thread sleeps, has ended, or has not begun */
+    HOLD_STOPPED = 2 /* the thread stands still, because the holder asked */
 };
 struct thread_hold {
-    _Atomic uint32_t asked; /* by the holder: all threads have to stand still (pool_hold) */
-    /* The thread itself. */
+    _Atomic uint32_t asked; /* set by the holder: the thread must stand still */
+    /* Written by the thread itself. */
     _Atomic uint32_t state; /* HOLD_PARKED, HOLD_STOPPED, or 0: it moves */
-    void *ips[32];          /* where it stands, while it does in a strand */
+    void *ips[32];          /* the trace of its strand, while the thread stands still */
     size_t count;
-    char *at; /* in its stack */
+    char *at; /* the innermost address in use in its stack */
 };
 
 /* Grouped by the party that writes the fields. */
 struct thread {
     /* ---- The thread itself, at every switch; or read at every switch. Two cache lines. ---- */
-    struct fibre *current; /* NULL: in the loop, or between two fibres */
-    struct fibre *from;    /* of a switch that is under way, unless it leaves the loop or an ended strand */
+    struct fibre *current; /* NULL in the loop, or between two fibres */
+    struct fibre *from;    /* the fibre that a switch leaves; not set if it leaves the loop or an ended strand */
     enum after after;
     int32_t ticks;     /* operations until the next thread_tick */
-    int32_t period;    /* what ticks starts from */
-    bool concurrent;   /* the run has several threads: atomics are needed. Set while this thread is the only one */
+    int32_t period;    /* the initial value of ticks */
+    bool concurrent;   /* the run has several threads, so atomics are needed. Set while this thread is the only one */
     bool stealing;     /* the scheduler is the default one: its hot functions are called directly */
-    uint8_t fair_turn; /* which list it tries first */
-    struct slow_flags slow_pick, slow_switch; /* PICK_*, SWITCH_*; part of them is for other threads to set */
-    struct fibre *next;   /* made runnable by the end of the strand that ran here: goes on at once, in its place */
-    struct arch_cxx *cxx; /* the system's thread's state of C++ exceptions; NULL: there is no C++ runtime */
+    uint8_t fair_turn; /* which list the last fair pick tried first */
+    struct slow_flags slow_pick, slow_switch; /* PICK_*, SWITCH_*; other threads set some of the bits */
+    struct fibre *next;   /* made runnable by the end of the strand that ran here: runs at once, in its place */
+    struct arch_cxx *cxx; /* the system thread's state of C++ exceptions; NULL: there is no C++ runtime */
 
-    uint64_t locals; /* arch_locals_generation, when the C++ runtime was looked for last */
+    uint64_t locals; /* arch_locals_generation at the last search for a C++ runtime */
     struct pool *pool;
     struct subprocess *sub;
     const struct platform *platform; /* NULL: the machine itself */
     arch_context loop;               /* the thread's own stack */
-    struct stack *dead;              /* left by AFTER_END */
+    struct stack *dead;              /* the stack that AFTER_END leaves */
     struct arch_san dead_san;
     uint64_t switches;
 
@@ -103,24 +103,24 @@ struct thread {
     size_t usual; /* the usual size of a stack */
 
     /* ---- The thread itself, less often. ---- */
-    struct fibre *late; /* to be run as soon as the switch away from it is complete */
+    struct fibre *late; /* runs as soon as the switch away from it is complete */
     struct {
-        struct fibre *fibre; /* could not start: no stack */
+        struct fibre *fibre; /* it could not start, for want of a stack */
         int error;
     } refused;
     struct arch_san loop_san;
-    struct arch_san *here;    /* whose stack this is; kept for the second platform only */
-    struct arch_cxx loop_cxx; /* what *cxx was before the thread ran strands: that of the caller of strand_run */
+    struct arch_san *here;    /* the stack that runs; kept for the second platform only */
+    struct arch_cxx loop_cxx; /* *cxx before the thread ran strands: that of the caller of strand_run */
     uint64_t ticked;          /* platform_ticks of the last tick */
-    int64_t limit;   /* one that is driven returns to the caller of pool_drive at this instant; else ARCH_FOREVER */
-    uint32_t awaits; /* in all spin loops so far */
-    bool waits;      /* one that is driven waits for what becomes ready */
+    int64_t limit;   /* a driven thread returns to the caller of pool_drive at this instant; else ARCH_FOREVER */
+    uint32_t awaits; /* calls in all spin loops so far */
+    bool waits;      /* a driven thread waits until fibres are ready */
     bool census;     /* sub->census */
     struct thread_pass pass;
     struct thread_search search;
-    struct service service; /* read by busy threads of the pool, too */
-    int64_t now;            /* the clock a millisecond ago, at most, if it is busy: for "since when", not for waiting */
-    int64_t busy_since;     /* about when it found something to do, after it had nothing; diagnostics only */
+    struct service service; /* busy threads of the pool read it, too */
+    int64_t now;        /* of a busy thread: the time, at most a millisecond ago; for "since when", not for waiting */
+    int64_t busy_since; /* about when the thread last found work after it had none; diagnostics only */
     struct rng rng;
     struct thread_counts counts;
     uint64_t steals, wakes, sleeps; /* diagnostics only */
@@ -132,10 +132,10 @@ struct thread {
     /* ---- Under the pool's lock. ---- */
     enum thread_state state;
     struct link sleeping; /* in pool->sleepers */
-    bool timed;           /* sleeps with a time limit */
+    bool timed;           /* it sleeps with a time limit */
 
     /* ---- Other threads, to wake or to stop this one. ---- */
-    _Alignas(CACHE_LINE) _Atomic uint32_t wake; /* futex: 1 = go on */
+    _Alignas(CACHE_LINE) _Atomic uint32_t wake; /* futex: 1 means that the thread goes on */
     struct thread_hold hold;
 
     /* ---- Written where the thread begins or goes, by it or by the thread that resizes the pool. ---- */

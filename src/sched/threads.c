@@ -1,5 +1,5 @@
 /*
- * The lives of the threads of the system that live in a pool's records.
+ * The lives of the system threads in a pool's records.
  *
  * ORDERING  [DV1] `driving` is a lock for those that drive a pool from outside: taken by acquire (strand_pool_drive),
  *           released by release. One drive happens before the next. `drive_tid` is only compared, under it.
@@ -43,7 +43,8 @@ void thread_live(struct thread *thread)
     thread_adopt(before);
 }
 
-/* The last one says so. Thread 0 stays until the pool is stopped, so then that is what has come. */
+/* Counts a thread out. The last one calls pool->gone; thread 0 stays until the pool is stopped, so that is over by
+ * then. */
 static void leave_pool(struct pool *pool)
 {
     if (atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_acq_rel) != 1) /* [RF1] */
@@ -67,8 +68,8 @@ static void drive_loop(void *thread)
     arch_san_thread_end(&((struct thread *)thread)->loop_san);
 }
 
-/* As long as nobody drives, thread 0 counts as a seeker that waits: what comes makes the poller's descriptor readable.
- */
+/* Drives the pool until `until`. While no thread drives it, thread 0 counts as a seeker that waits: work makes the
+ * poller's descriptor readable. */
 static void drive(struct thread *thread, int64_t until)
 {
     struct pool *pool = thread->pool;
@@ -138,7 +139,7 @@ int pool_start_thread(struct pool *pool, int index)
     if (error) {
         atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_relaxed);
         atomic_store_explicit(&thread->life, THREAD_NONE, memory_order_seq_cst); /* [Z1] */
-        pool_pass_on(thread); /* [Z1] it was here for a moment, and others may have posted to it */
+        pool_pass_on(thread); /* [Z1] it was HERE for a moment: others may have posted to it */
         pool_leave(thread);
         if (atomic_load_explicit(&pool->kick, memory_order_seq_cst)) /* [K1] */
             pool_kick_(NULL, pool);
@@ -146,7 +147,7 @@ int pool_start_thread(struct pool *pool, int index)
     return error;
 }
 
-/* One of a pool that is driven is somebody else's, and says itself that it has ended. */
+/* Waits until the driver has left the pool. The library can't join that thread. */
 static void await_driver(struct thread *thread)
 {
     while (thread_life(thread) != THREAD_NONE)

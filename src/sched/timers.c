@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-/* Fired in one go under the lock; the others of the pool get at it in between. */
+/* How many timers fire in one go under the lock. Other threads of the pool can take it in between. */
 enum { FIRE_BATCH = 128 };
 
 void timers_open(struct timers *timers)
@@ -68,7 +68,7 @@ bool timer_move(struct thread *thread, struct pool *pool, struct timer *timer, i
     if (pending) {
         heap_remove(&timers->heap, &timer->node);
         int error = heap_add(&timers->heap, when, &timer->node);
-        ASSERT(!error); /* its place was free */
+        ASSERT(!error); /* the removal has left room */
         (void)error;
     }
     unlock(thread, timers);
@@ -88,7 +88,7 @@ bool timer_stop(struct thread *thread, struct pool *pool, struct timer *timer)
     return pending;
 }
 
-/* Under the lock. */
+/* Changes whether a timer is excused. Under the lock. */
 static void excuse(struct timers *timers, struct timer *timer, bool excused)
 {
     uint32_t count = atomic_load_explicit(&timers->excused, memory_order_relaxed) + excused - timer->excused;
@@ -132,7 +132,8 @@ uint32_t timers_see(struct thread *thread, struct pool *pool, uint32_t most,
     return pending;
 }
 
-/* The record of the next sleeper, which ends with its timer: where many sleep, it is not in the processor's caches. */
+/* Prefetches the record of the next sleeper, which ends with its timer. If many sleep, it is not in the processor's
+ * caches. */
 static inline void fetch_next(const struct heap *heap)
 {
     enum { RECORD = 192 };
@@ -142,7 +143,7 @@ static inline void fetch_next(const struct heap *heap)
         __builtin_prefetch((const char *)heap->entries[0].node - before);
 }
 
-/* Fires up to FIRE_BATCH and links what they wake. */
+/* Fires up to FIRE_BATCH timers and links the strands that they wake. Returns how many timers fired. */
 static int fire_some(struct thread *thread, struct timers *timers, int64_t now, struct batch *woken)
 {
     int fired = 0;

@@ -31,42 +31,43 @@ struct member;
 struct pool;
 struct thread;
 
-/* What the time is waited for with: sched_ops.fire. */
+/* Selects the sched_ops.fire function of a timer. */
 enum timer_kind { TIMER_WAIT, TIMER_DEADLINE, TIMER_TRIM, TIMER_SHUTDOWN, TIMER_KINDS };
 
 struct timer {
     struct heap_node node;
-    uint32_t kind : 7, excused : 1, index : 24; /* timer_excuse; the index is the layer's above */
+    uint32_t kind : 7, excused : 1, index : 24; /* excused: timer_excuse; index: the layer's above */
 };
 
-struct timers { /* a pool's */
+struct timers { /* of a pool */
     struct heap heap;
-    _Atomic int64_t next;     /* the least key: read without the lock */
-    _Atomic uint32_t count;   /* how many are pending: the same */
-    _Atomic uint32_t excused; /* of them: timer_excuse */
+    _Atomic int64_t next;     /* the least key; also read without the lock */
+    _Atomic uint32_t count;   /* how many are pending; also read without the lock */
+    _Atomic uint32_t excused; /* how many of those are excused; also read without the lock */
     atomic_flag lock;
 };
 
 void timers_open(struct timers *timers);
 void timers_close(struct timers *timers);
 void timer_init(struct timer *timer, enum timer_kind kind, uint32_t index);
-/* From a thread of the pool. Returns 0 or -ENOMEM. Wakes the seeker if it would sleep too long. */
+/* Starts a timer. Wakes the seeker if it would sleep too long. Returns 0 or -ENOMEM. Called on a thread of the pool. */
 int timer_start(struct thread *thread, struct pool *pool, struct timer *timer, int64_t when);
-/* Moves a timer that has been started, unless it has fired. From a thread of the pool. Returns whether it has not. */
+/* Moves a timer that has been started, unless it has fired. Returns whether it was pending. Called on a thread of the
+ * pool. */
 bool timer_move(struct thread *thread, struct pool *pool, struct timer *timer, int64_t when);
-/* Whether it was still to come. After it, the timer is not in use by anybody. Any thread of the sub-process. */
+/* Stops a timer. Returns whether it was pending. No thread uses the timer after that. Any thread of the sub-process. */
 bool timer_stop(struct thread *thread, struct pool *pool, struct timer *timer);
-/* One that is pending would do nothing but end a wait for quiescence, and so it does not count, until it fires
- * (quiescent.h); or counts again. Any thread of the sub-process. */
+/* Excuses a timer, or ends that. A pending timer that is excused would do nothing but end a wait for quiescence, so it
+ * does not count there, until it fires (quiescent.h). Any thread of the sub-process. */
 void timer_excuse(struct thread *thread, struct pool *pool, struct timer *timer, bool excused);
-/* How many should have fired at `now`, and have not, up to a few hundred; in a sub-process of one thread, which keeps
- * no lock, one stands for all. From outside of the pool. */
+/* Returns how many timers should have fired at `now`, and have not, up to a few hundred. In a sub-process of one
+ * thread, which keeps no lock, one stands for all. Called from outside of the pool. */
 uint32_t timers_due(struct thread *outside, struct pool *pool, int64_t now);
-/* The next of those that are pending, at most `most`: for each, under their lock, see(timer, when, arg). Diagnostics
- * only; in a sub-process of one thread, on that one, or while it stands still. Returns how many are pending. */
+/* Calls see(timer, when, arg) for the next pending timers, at most `most`, under their lock. Returns how many are
+ * pending. Diagnostics only. In a sub-process of one thread, called on that one, or while it stands still. */
 uint32_t timers_see(struct thread *thread, struct pool *pool, uint32_t most,
                     void (*see)(const struct timer *timer, int64_t when, void *arg), void *arg);
-/* Fire what is due at `now` and make runnable what that wakes, from this thread. Returns how many fired. */
+/* Fires the timers that are due at `now`, and makes runnable the strands that they wake. Returns how many fired. */
 int timers_fire(struct thread *thread, struct pool *pool, int64_t now);
 
 OWN_INLINE int64_t timers_next(struct timers *timers)

@@ -14,12 +14,13 @@
 #include "platform.h"
 #include "timers.h"
 
-/* From one round to the next: a fibre is trimmed when it has been idle for so long, or up to twice as long. */
+/* The time from one round to the next: a fibre is trimmed when it has been idle for so long, or up to twice as long. */
 #define ROUND_NS INT64_C(250000000)
-/* In one piece: fibres that are looked at, fibres that are trimmed, chunks of saved stacks and stacks that go back. */
+/* The most that one piece of a round does: fibres examined, fibres trimmed, chunks of saved stacks and stacks given
+ * back. */
 enum { EXAMINED = 256, TRIMS = 16, CHUNKS = 16, STACKS = 32 };
 
-/* Called by the seeker. */
+/* The caller has the role of the seeker. */
 struct member *trim_is_due(struct timer *timer)
 {
     CONTAINER(timer, struct trimmer, timer)->due = true;
@@ -47,7 +48,8 @@ void trim_close(struct pool *pool)
     spin_unlock(&trimmer->lock);
 }
 
-/* `armed` is set. Without memory for a timer what was used stays until a fibre is recorded again. */
+/* Starts the timer; `armed` is set already. Without memory for a timer, what was used stays until a fibre is recorded
+ * again. */
 static void arm(struct thread *thread, struct pool *pool, int64_t when)
 {
     struct trimmer *trimmer = &pool->trimmer;
@@ -99,7 +101,8 @@ void trim_forget(struct thread *thread, struct shared_fibre *shared)
     spin_unlock(&trimmer->lock);
 }
 
-/* Under the lock: whether it must be trimmed. Then it is not in the list any more, and the caller has a reference. */
+/* Returns whether the fibre must be trimmed. If so, the fibre has left the list, and the caller has a reference. Under
+ * the lock. */
 static bool must_be_trimmed(struct trimmer *trimmer, struct shared_fibre *shared, uint32_t round)
 {
     uint32_t used = atomic_load_explicit(&shared->used, memory_order_relaxed);
@@ -114,7 +117,7 @@ static bool must_be_trimmed(struct trimmer *trimmer, struct shared_fibre *shared
     return true;
 }
 
-/* The next fibre that must be trimmed; NULL: there is none among some, or none at all. */
+/* Returns the next fibre that must be trimmed, with a reference; NULL: none of the next ones, or no fibre is left. */
 static struct shared_fibre *take_idle(struct thread *thread, struct pool *pool, int *examined)
 {
     struct trimmer *trimmer = &pool->trimmer;
@@ -148,7 +151,7 @@ static void begin_round(struct thread *thread, struct pool *pool)
     trimmer->stacks = stacks_begin_round(&thread->stacks);
 }
 
-/* Chunks that no fibre has now are likely to be needed again as long as all fibres are in use. */
+/* Counts the chunks to give back. As long as all fibres are in use, free chunks are likely to be needed again. */
 static void count_chunks(struct pool *pool)
 {
     struct trimmer *trimmer = &pool->trimmer;
@@ -158,14 +161,14 @@ static void count_chunks(struct pool *pool)
                           (plain_load(&saved->kept_bytes, memory_order_relaxed) != 0);
 }
 
-/* A piece of the stacks that were spare. */
+/* Gives back the pages of a piece of the spare stacks. */
 static void give_stacks(struct thread *thread, struct trimmer *trimmer)
 {
     for (int given = 0; given < STACKS && trimmer->stacks; given++)
         trimmer->stacks = stacks_hollow(&thread->stacks) ? trimmer->stacks - 1 : 0;
 }
 
-/* True: the round is over. */
+/* Makes a piece of a round. Returns whether the round is over. */
 static bool go_on(struct thread *thread, struct pool *pool)
 {
     struct trimmer *trimmer = &pool->trimmer;

@@ -1,5 +1,5 @@
 /*
- * What a pool knows of shared fibres that it may trim, and of its rounds of trimming. Functions: trim.h.
+ * The shared fibres that a pool may trim, and the state of its rounds. Functions: trim.h.
  */
 #ifndef SCHED_TRIM_TYPE_H
 #define SCHED_TRIM_TYPE_H
@@ -8,18 +8,18 @@
 #include "../base/list.h"
 #include "timers.h"
 
-struct trimmer { /* a pool's */
+struct trimmer { /* of a pool */
     atomic_flag lock;
-    struct link used;   /* shared fibres that were in use since they were trimmed last: linked by in_trimmer */
-    uint32_t count;     /* of them */
-    uint32_t left;      /* of the round that is under way: how many at the front have not been looked at */
-    _Atomic bool armed; /* the timer is started, or has fired and was not seen to yet */
-    /* The seeker's. */
-    bool due;       /* it has fired */
+    struct link used;   /* shared fibres in use since their last trim, linked by in_trimmer */
+    uint32_t count;     /* how many fibres are in `used` */
+    uint32_t left;      /* how many fibres at the front of `used` the round has not examined */
+    _Atomic bool armed; /* the timer is started, or has fired and the seeker has not handled that */
+    /* Only the seeker uses the rest. */
+    bool due;       /* the timer has fired */
     bool under_way; /* a round has begun, and goes on with the timer */
-    bool found;     /* and has found an idle one */
-    size_t chunks;  /* so many chunks of the store it still has to give back */
-    size_t stacks;  /* and the pages of so many free stacks */
+    bool found;     /* the round has found an idle fibre, or had none to examine */
+    size_t chunks;  /* how many chunks of the store the round has yet to give back */
+    size_t stacks;  /* how many free stacks the round has yet to give the pages of */
     struct timer timer;
 };
 
