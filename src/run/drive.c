@@ -13,7 +13,8 @@
 
 #include <errno.h>
 
-/* Pins the handle, which leads to *out. NULL: the pool has ended. */
+/* Finds the pool of a handle, and takes a reference to the handle. Returns the handle's record, and the pool in *out;
+ * NULL: the pool has ended. */
 static struct opened_pool *find_pool(strand_pool handle, const char *function, struct pool **out)
 {
     struct thread *self = thread_self();
@@ -37,7 +38,8 @@ static struct opened_pool *find_pool(strand_pool handle, const char *function, s
     return op;
 }
 
-/* Under a seed one of the pool's threads runs it, and the caller only waits. */
+/* Relaxes for a moment, under a seed: one of the pool's own threads runs it, and the caller only waits. Returns whether
+ * the pool is open. */
 static int wait_a_moment(struct opened_pool *op)
 {
     spin_lock(&op->lock, NULL);

@@ -11,7 +11,7 @@
 void ending_open(struct runtime *runtime)
 {
     enum strand_out_of_work what = runtime->options.out_of_work;
-    bool seeded = runtime->sub.platform; /* which says by itself that nothing can go on, and how it came to that */
+    bool seeded = runtime->sub.platform; /* it says by itself that nothing can go on, and why */
     runtime->sub.ends_dry = what != STRAND_OUT_OF_WORK_WAIT && !(seeded && what == STRAND_OUT_OF_WORK_AUTO);
 }
 
@@ -24,7 +24,7 @@ void ending_while_stopping(struct runtime *runtime)
 {
     enum strand_out_of_work what = runtime->options.out_of_work;
     if (what == STRAND_OUT_OF_WORK_AUTO && !runtime->sub.platform)
-        return; /* it is so, unless somebody outside has acted on it */
+        return; /* the launch of the run did it; a thread from outside may have undone it */
     if (what != STRAND_OUT_OF_WORK_WAIT)
         atomic_fetch_or_explicit(&runtime->sub.quiescence_waiters, QUIESCENT_VERDICT, memory_order_seq_cst); /* [Q2] */
 }

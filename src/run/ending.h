@@ -6,13 +6,13 @@
 
 #include "../strand/core.h"
 
-/* Before the run has threads: whether it has to be judged when it is out of work. */
+/* Decides whether the run must be judged when it is out of work. Called before the run has threads. */
 void ending_open(struct runtime *runtime);
-/* It has to be judged, and no thread outside of the run has acted on it. */
+/* Returns whether the run must be judged when it is out of work, and no thread outside of the run has acted on it. */
 bool ending_wants_verdict(struct subprocess *sub);
-/* The run is being shut down: once it is out of work, it ends before its time is over. */
+/* Makes a run that is being shut down end when it is out of work, before its time is over. */
 void ending_while_stopping(struct runtime *runtime);
-/* Cancels the root strand, which has not ended. Returns it if the caller has to make it runnable. */
+/* Cancels the root strand, which has not ended. Returns the strand if the caller must make it runnable, else NULL. */
 struct member *ending_cancel_root(struct runtime *runtime, const char *why);
 
 #endif

@@ -27,8 +27,8 @@ bool out_of_work_has_strangers(struct runtime *runtime)
     return arch_thread_count() != own;
 }
 
-/* Strands that wait for each other are an error also where that is not all there is to it. Returns whether there are
- * any. */
+/* Logs the cycle of strands that wait for each other, followed by `moreover`: such a cycle is an error even if more
+ * than that keeps the run from going on. Returns whether there is one. */
 static bool tell_ring(struct thread *thread, struct run *run, const char *moreover)
 {
     char ring[sizeof run->runtime.deadlock], text[sizeof ring + 64];
@@ -39,7 +39,7 @@ static bool tell_ring(struct thread *thread, struct run *run, const char *moreov
     return true;
 }
 
-/* While all still stand where they wait for each other. */
+/* Logs the deadlock, while all strands still wait for each other: headline, summary and dump. */
 static void report(struct thread *thread, struct run *run, const char *headline)
 {
     (void)run->runtime.reports->summarise_waits(thread, run->runtime.deadlock, sizeof run->runtime.deadlock);
@@ -67,7 +67,8 @@ static struct member *end_run(struct thread *thread, struct run *run)
     return root;
 }
 
-/* The run is out of work. Under quiescent_lock. Returns the root, which has to be made runnable. */
+/* Decides what happens to a run that is out of work. Under quiescent_lock. Returns the root, which the caller must make
+ * runnable, or ends the program. */
 static struct member *judge(struct thread *thread, struct run *run)
 {
     enum strand_out_of_work what = run->runtime.options.out_of_work;
@@ -79,7 +80,7 @@ static struct member *judge(struct thread *thread, struct run *run)
         root = tell_root(thread, run);
     else
         report(thread, run, "the run is deadlocked");
-    if (!root) { /* it was asked for; or the root leaves a scope, or is in a shield */
+    if (!root) { /* the options say so; or the root leaves a scope, or is in a shield */
         log_text(&run->runtime, what == STRAND_OUT_OF_WORK_EXIT
                                     ? "the program ends"
                                     : "the program ends, because the root can't be interrupted");
@@ -88,7 +89,8 @@ static struct member *judge(struct thread *thread, struct run *run)
     return root;
 }
 
-/* Nothing in the run can go on, and no thread outside has acted on it so far. Whether something was logged of that. */
+/* Logs that nothing in the run can go on, and that no thread outside has acted on it so far, if enough time has passed.
+ * Returns whether it has logged that. */
 static bool tell_doubt(struct thread *thread, struct run *run, uint32_t asked)
 {
     char all[sizeof run->runtime.deadlock], text[sizeof all + 320];
@@ -110,8 +112,8 @@ static bool tell_doubt(struct thread *thread, struct run *run, uint32_t asked)
     return true;
 }
 
-/* The run is dry, and no strand waits for that. Threads outside of the run are counted before the check that decides
- * [Q5]. */
+/* Returns whether the run, which is dry and in which no strand waits for that, is out of work. Threads outside of the
+ * run are counted before the scan that decides [Q5]. */
 static bool is_out_of_work(struct thread *thread, struct run *run, bool *sure)
 {
     if (run->runtime.options.out_of_work != STRAND_OUT_OF_WORK_AUTO)

@@ -53,7 +53,7 @@
 
 #include <stdio.h>
 
-/* On a thread of the closer's pool: the pool's threads have exited. */
+/* Wakes the closer, after the pool's threads have exited. Runs on a thread of the closer's pool. */
 static struct member *tell_closer(struct post *post)
 {
     struct opened_pool *op = CONTAINER(post, struct opened_pool, post);
@@ -67,7 +67,7 @@ static struct member *tell_closer(struct post *post)
     return claimed ? &closer->waiter->member : NULL;
 }
 
-/* On the pool's last thread, which exits. */
+/* Posts to the closer's pool that the pool's threads are gone. Runs on the last of them, which exits. */
 static void gone(struct pool *pool)
 {
     struct opened_pool *op = pool_above(pool);
@@ -77,7 +77,7 @@ static void gone(struct pool *pool)
     pool_post(home, &op->post);
 }
 
-/* The pool of a strand; it may change while the strand is not anchored. */
+/* Returns the pool of a strand; it may change while the strand is not anchored. */
 static struct pool *pool_of(struct cb *c)
 {
     struct fibre *fibre = plain_load(&c->member.fibre, memory_order_relaxed);
@@ -89,15 +89,16 @@ static struct scope *anchor_of(struct cb *c)
     return plain_load(&c->anchor, memory_order_acquire); /* [PB1] */
 }
 
-/* Whether the strand is on the pool, and its scope belongs to a strand on another one. The caller has a reference. Only
- * its spawner uses a strand that is not anchored yet, and the strand that anchors it checks the pool [L2]. */
+/* Returns whether the strand is on the pool, and its scope belongs to a strand on another one. The caller has a
+ * reference. Only its spawner uses a strand that is not anchored yet, and the strand that anchors it checks the pool
+ * [L2]. */
 static bool is_topmost(struct thread *thread, struct cb *c, const struct pool *pool)
 {
     uintptr_t ends;
     if (!anchor_of(c))
         return false;
     ends_lock(thread, c, &ends);
-    struct scope *anchor = anchor_of(c); /* which is not left before the strand ends */
+    struct scope *anchor = anchor_of(c); /* the scope is not left before the strand ends */
     bool topmost = !(ends & ENDS_OVER) && pool_of(c) == pool && pool_of(block_owner(&anchor->block)) != pool;
     atomic_store_explicit(&c->ends, ends, memory_order_release); /* [E5] */
     return topmost;
@@ -120,8 +121,8 @@ static void cancel_one(struct cb *c, uint64_t id, void *arg)
     unref_cb(thread, c);
 }
 
-/* Registers the strand as a waiter for *what; it parks next. The thread that sets *what does so under the lock, and
- * claims all nodes in *list. False: *what is set already. */
+/* Registers the strand as a waiter for *what; the strand parks next. The thread that sets *what does so under the lock,
+ * and claims all nodes in *list. Returns false if *what is set already. */
 static bool expect(struct thread *thread, struct cb *me, struct opened_pool *op, const bool *what,
                    struct wait_node **list)
 {
@@ -143,7 +144,7 @@ static bool expect(struct thread *thread, struct cb *me, struct opened_pool *op,
     return false;
 }
 
-/* Uninterruptible: the wait was armed with the highest floor. */
+/* Parks the strand. Uninterruptible: the wait was armed with the highest floor. */
 static struct thread *await(struct thread *thread, struct cb *me)
 {
     thread = thread_park(thread);
@@ -151,8 +152,8 @@ static struct thread *await(struct thread *thread, struct cb *me)
     return thread;
 }
 
-/* The closer's last steps. When the lock is released, the handle may be released: the other closers do not use it again
- * [L3]. */
+/* Does the closer's last steps. When the lock is released, the handle may be released: the other closers do not use it
+ * again [L3]. */
 static void finish(struct thread *thread, struct opened_pool *op)
 {
     struct pool *pool = op->pool;
@@ -177,7 +178,8 @@ static void finish(struct thread *thread, struct opened_pool *op)
     batch_deliver(thread, &batch);
 }
 
-/* A thread may still come to drive the pool; if none does, this is the only report. */
+/* Reports that no thread is there to drive the pool to its end. A thread may still come; if none does, this is the only
+ * report. */
 static void tell_undriven(struct thread *thread, struct opened_pool *op)
 {
     char text[128];
@@ -207,7 +209,8 @@ static void close_first(struct thread *thread, struct cb *me, struct opened_pool
 
 enum closes { CLOSES_FIRST, CLOSES_LATER, CLOSED };
 
-/* The caller keeps the handle. CLOSES_LATER: the strand parks next, and is woken when the pool is closed. */
+/* Registers the strand as a closer of the pool. The caller keeps the handle. Returns CLOSES_LATER if the strand must
+ * park next; it is woken when the pool is closed. */
 static enum closes come_to_close(struct thread *thread, struct cb *me, struct opened_pool *op)
 {
     spin_lock(&op->lock, thread);
@@ -217,7 +220,7 @@ static enum closes come_to_close(struct thread *thread, struct cb *me, struct op
     return first ? CLOSES_FIRST : expect(thread, me, op, &op->closed, &op->waiters) ? CLOSES_LATER : CLOSED;
 }
 
-/* The pool's scope keeps the handle until the pool is closed. */
+/* Closes the pool, or waits until the first closer has. The pool's scope keeps the handle until the pool is closed. */
 static void go_on_closing(struct thread *thread, struct cb *me, struct opened_pool *op, enum closes how,
                           const char *why)
 {
@@ -227,8 +230,8 @@ static void go_on_closing(struct thread *thread, struct cb *me, struct opened_po
         (void)await(thread, me);
 }
 
-/* Whether the strand or one of its ancestors is on the pool: the close would wait for it, and it would wait for the
- * close. */
+/* Returns whether the strand or one of its ancestors is on the pool: then the close would wait for the strand, and the
+ * strand for the close. */
 static bool is_below(struct thread *thread, struct cb *me, const struct pool *pool)
 {
     bool below = false;

@@ -6,7 +6,7 @@
 
 #include "../strand/core.h"
 
-/* struct owned.release of a pool: its scope is being left. */
+/* Closes a pool whose scope is being left: the struct owned.release of a pool. */
 void pool_end_with_scope(struct thread *thread, struct owned *owned);
 
 #endif

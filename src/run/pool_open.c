@@ -19,13 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A field that the caller's header knows. */
+/* The value of a field, or 0 if the caller's header does not have it. */
 #define ATTR(attr, field)                                                                                              \
     ((attr) && (attr)->size >= offsetof(strand_pool_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
 
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
-/* Invalid attributes are misuse: they are part of the program's text. */
+/* Makes a plan from the attributes. Invalid ones are misuse: they are part of the program's text. */
 static void take_plan(struct thread *thread, const strand_pool_attr *attr, struct pool_plan *plan)
 {
     const char *name = ATTR(attr, scheduler);
@@ -57,7 +57,7 @@ static void take_plan(struct thread *thread, const strand_pool_attr *attr, struc
     plan->balance = (enum balance)balance;
 }
 
-/* Checks that this process may use each of the CPUs. Returns 0 or a negated errno code. */
+/* Copies the CPUs into the plan, and checks that this process may use each. Returns 0 or a negated errno code. */
 static int copy_cpus(struct thread *thread, const strand_pool_attr *attr, struct pool_plan *plan,
                      struct opened_pool *op)
 {

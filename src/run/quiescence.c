@@ -1,5 +1,5 @@
 /*
- * Waiting until a pool, or the run, is quiescent; and the decision that it is. Model of the decision:
+ * Waiting until a pool, or the run, is quiescent, and the decision that it is. Model of the decision:
  * tests/models/quiet.pml.
  */
 #include "quiescence.h"
@@ -20,18 +20,18 @@ void quiescence_open(struct run *run)
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
 
-/* A strand that waits stands in run.waiters by its node: node.value is the pool, NULL: all of them; node.result is
- * the lull that it waits for. */
+/* The node of a waiting strand is in run.waiters. node.value: the pool, or NULL for all pools. node.result: the lull
+ * that the strand waits for. */
 
-/* Whether the pool has ended, or is quiescent already: its seeker, which may be parked for long, is not asked. Under
- * quiescent_lock, after the strand was linked [Q4]. */
+/* Returns whether the pool has ended, or is quiescent already. The caller decides that, because the pool's seeker may
+ * be parked for long. Under quiescent_lock, after the strand was linked [Q4]. */
 static bool is_quiescent_already(struct thread *thread, struct pool *pool, enum lull lull)
 {
     return atomic_load_explicit(&pool->state, memory_order_seq_cst) == POOL_CLOSED ||
            quiescent_pool(thread, pool) >= lull; /* [Q4] */
 }
 
-/* op: as below. Returns whether there is nothing to wait for. */
+/* Adds the strand to the waiters. op: as of wait_for. Returns whether there is nothing to wait for. */
 static bool link_waiter(struct thread *thread, struct cb *me, struct opened_pool *op, enum lull lull)
 {
     struct run *run = run_of(thread);
@@ -43,8 +43,8 @@ static bool link_waiter(struct thread *thread, struct cb *me, struct opened_pool
     return over;
 }
 
-/* A thread that has claimed the wait has removed the node; else this removes it. No other thread uses the node after
- * the return. */
+/* Removes the node, unless the thread that has claimed the wait has done so. No other thread uses the node after the
+ * return. */
 static void unlink_waiter(struct thread *thread, struct cb *me)
 {
     struct run *run = run_of(thread);
@@ -55,7 +55,7 @@ static void unlink_waiter(struct thread *thread, struct cb *me)
     atomic_fetch_sub_explicit(&run->runtime.sub.quiescence_waiters, QUIESCENT_WAITER, memory_order_relaxed);
 }
 
-/* Under quiescent_lock. */
+/* Claims the wait of a node, and adds its strand to the batch. Under quiescent_lock. */
 static void claim(struct wait_node *node, struct batch *batch)
 {
     struct member *member = &node->waiter->member;
@@ -64,7 +64,8 @@ static void claim(struct wait_node *node, struct batch *batch)
         batch_add(batch, member);
 }
 
-/* The caller's deadlines: they would do nothing but end the wait, or not even that, in a shield. */
+/* Excuses the deadlines of the strand, or ends that: during the wait they would only end the wait, or in a shield not
+ * even that. */
 static void excuse_own(struct thread *thread, struct cb *me, bool excused)
 {
     for (struct block *block = own_of(me)->blocks; block; block = block->outer) {
@@ -74,8 +75,9 @@ static void excuse_own(struct thread *thread, struct cb *me, bool excused)
     }
 }
 
-/* op: whose pool it is, with a reference, if it is another than the caller's; else NULL. over: something else that it
- * waits for, or NULL. */
+/* Waits until the pool, or the run if that is NULL, reaches the lull. op: the handle of the pool, with a reference, if
+ * it is not the caller's; else NULL. over: a flag that also ends the wait, or NULL. Throws if the strand is
+ * interrupted. */
 static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, struct opened_pool *op, enum lull lull,
                      const _Atomic bool *over)
 {
@@ -101,7 +103,7 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
     unlink_waiter(thread, me);
     excuse_own(thread, me, false);
     if (happened)
-        arch_san_acquire(thread->sub); /* each switch has released it */
+        arch_san_acquire(thread->sub); /* with the release of each switch */
     if (!happened && interrupted(me))
         interrupt_throw(thread, me, 0);
 }
@@ -128,7 +130,7 @@ void quiescence_wait_or(struct thread *thread, struct cb *me, struct cb *_Atomic
         wait_for(thread, me, NULL, NULL, LULL_DRY, over);
 }
 
-/* Wakes that strand, or, if it is NULL, all strands that wait for that pool. */
+/* Wakes the strand `waiter`, or, if that is NULL, all strands that wait for the pool. */
 static void wake(struct thread *thread, const struct cb *waiter, const struct pool *pool)
 {
     struct run *run = run_of(thread);
@@ -161,13 +163,14 @@ void quiescence_pool_over(struct thread *thread, struct pool *pool)
 static enum lull lull_of(struct thread *thread, struct pool *pool, enum lull *here, enum lull *all)
 {
     if (pool && pool != thread->pool)
-        return LULL_NONE; /* its own seeker says so */
+        return LULL_NONE; /* the pool's own seeker decides */
     if (pool)
         return *here != LULL_UNKNOWN ? *here : (*here = quiescent_pool(thread, pool));
     return *all != LULL_UNKNOWN ? *all : (*all = quiescent_run(thread));
 }
 
-/* While the thread waits for another one's decision it may be held, for the report of that decision. */
+/* Takes quiescent_lock. While the thread waits for another one's decision it may be held, for the report of that
+ * decision. */
 static void lock_quiescent(struct thread *thread)
 {
     atomic_flag *lock = &thread->sub->quiescent_lock;

@@ -7,16 +7,17 @@
 
 #include "run.h"
 
-/* Before the run has strands. */
+/* Initialises the list of waiters, before the run has strands. */
 void quiescence_open(struct run *run);
-/* sched_ops.quiescent: claims the waits that are over, and judges a run that is out of work. Returns whether the caller
- * has to ask once more soon, without any movement meanwhile. asked: how many times in a row that was so before. */
+/* The sched_ops.quiescent function: claims the waits that are over, and judges a run that is out of work. Returns
+ * whether the caller must call again soon, even if nothing moves meanwhile. asked: how many times in a row that was so
+ * before. */
 bool quiescence_comes(struct thread *thread, struct batch *batch, uint32_t asked);
-/* run_ops.wait_dry_or */
+/* The run_ops.wait_dry_or function: publishes the strand in *waiter, and waits until the run is dry or *over is set. */
 void quiescence_wait_or(struct thread *thread, struct cb *me, struct cb *_Atomic *waiter, const _Atomic bool *over);
-/* run_ops.wake_dry */
+/* The run_ops.wake_dry function: wakes the strand if it waits for quiescence. */
 void quiescence_wake(struct thread *thread, const struct cb *waiter);
-/* The pool has ended, and has no seeker any more: wakes the strands that wait for it. */
+/* Wakes the strands that wait for a pool that has ended and so has no seeker. */
 void quiescence_pool_over(struct thread *thread, struct pool *pool);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * strand_run: a run from its making to its end. It composes the layers: only here, in this folder, is it known which
- * scheduler, simulation and diagnostics a run has. Everything that strand_run makes is gone when it returns.
+ * strand_run: a run from its opening to its end. It composes the layers: only this folder knows which scheduler,
+ * simulation and diagnostics a run has. Everything that strand_run makes is gone when it returns.
  */
 #include "run.h"
 #include "ending.h"
@@ -36,7 +36,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the scheduler asks of the layers above it ------------------------------------------------------ */
+/* ---- the functions that the scheduler calls in the layers above it ------------------------------------------ */
 
 static void thread_leave(struct thread *thread)
 {
@@ -146,7 +146,7 @@ static int open_driver(struct run *run, const char **what)
     struct sim_request asked = {options->has_seed, options->seed, options->sim};
     int error = sim_open(&runtime->sub, &asked, run->text, sizeof run->text);
     *what = error == -EINVAL ? run->text : "the simulation";
-    if (!error && runtime->sub.platform && !options->census) /* which begins with stacks that are zero */
+    if (!error && runtime->sub.platform && !options->census) /* a census begins with stacks that are zero */
         stacks_take_stage(&runtime->sub.memory.stacks);
     else
         runtime->sub.seed = arch_entropy();
@@ -171,7 +171,7 @@ static bool on_fault(void *address, void *ucontext)
     return true;
 }
 
-/* In the child of a fork by a thread of the pool's. */
+/* Makes a thread find out at its next switch that it is in the child of a fork. Called in that child. */
 static void check_orphan(void *thread)
 {
     atomic_fetch_or_explicit(&((struct thread *)thread)->slow_switch.any, SWITCH_CHECK, memory_order_relaxed);
@@ -207,7 +207,7 @@ static int run_pool(struct runtime *runtime, const char **what)
 {
     struct thread *before = thread_self();
     bool adopt = !runtime->options.own_threads && !runtime->sub.pool.scheduler->own_thread &&
-                 !arch_orphan(); /* whose thread stands on a strand's stack */
+                 !arch_orphan(); /* its thread stands on a strand's stack */
     arch_on_orphan(check_orphan);
     arch_on_foreign(cxx_on_foreign);
     arch_on_lost(print_lost);
@@ -227,12 +227,12 @@ static int run_pool(struct runtime *runtime, const char **what)
     return error;
 }
 
-/* On its pool, which has been made, from its root to what it has left when all strands have ended. */
+/* Runs the root on a pool that has been opened, until all strands have ended, and cleans up after them. */
 static int run_on(struct pool *pool, struct run *run, strand_fn *fn, void *arg, const char **what)
 {
     struct runtime *runtime = &run->runtime;
     ending_open(runtime);
-    quiescence_open(run); /* before the root, whose making TSan takes for all that comes before a run */
+    quiescence_open(run); /* before the root: TSan sees its making before the run */
     shutdown_open(run);
     arch_run_enter(&runtime->listed);
     int error = make_root(runtime, fn, arg, what);
@@ -245,7 +245,7 @@ static int run_on(struct pool *pool, struct run *run, strand_fn *fn, void *arg, 
     pool_end_common(pool->threads[0], pool);
     pool_forget(runtime);
     readers_enter(&pool->sub->memory.readers);
-    shared_fibre_readers_leave(pool->threads[0]); /* what was put off too late for the last look */
+    shared_fibre_readers_leave(pool->threads[0]); /* frees what was deferred too late for other readers to free */
     if (runtime->root)
         cancel_reason_release(atomic_load_explicit(&runtime->root->cancel_reason, memory_order_relaxed));
     return error;

@@ -1,5 +1,5 @@
 /*
- * The record of a run, with what only this folder knows of it.
+ * The record of a run, with the parts that only this folder knows.
  */
 #ifndef RUN_RUN_H
 #define RUN_RUN_H
@@ -13,13 +13,13 @@
 struct shutdown {
     _Atomic uint32_t asked; /* enum asked */
     _Atomic uint32_t posted;
-    _Atomic int64_t by; /* the instant when the root is cancelled, if it lives; ARCH_FOREVER: never */
+    _Atomic int64_t by; /* the instant when the root is cancelled, if it lives then; ARCH_FOREVER: never */
     char why[129];
     struct post post;
     struct timer timer;
     atomic_flag lock;
     struct link waiters; /* under the lock */
-    _Atomic bool begun;  /* set under it */
+    _Atomic bool begun;  /* set under the lock */
 };
 
 /* The record of a run: the parts of the layers, one behind the other. */
@@ -33,9 +33,9 @@ struct run {
     struct debug_run debug;
     char text[128]; /* what is wrong with the options */
     struct shutdown shutdown;
-    struct link waiters;     /* strands that wait for quiescence, under sub.quiescent_lock: quiescence.c */
-    _Atomic bool doubt_told; /* of no order to anything else: it was logged that nothing goes on, though it is not
-                                certain that the run is deadlocked */
+    struct link waiters; /* strands that wait for quiescence, under sub.quiescent_lock: quiescence.c */
+    /* Whether it was logged that nothing goes on, though a deadlock is not certain. Orders nothing else. */
+    _Atomic bool doubt_told;
 };
 
 static inline struct run *run_of(struct thread *thread)

@@ -1,5 +1,5 @@
 /*
- * What a run is asked to be: its options are taken, checked, completed from the environment, and read.
+ * The options of a run: they are taken, checked, completed from the environment, and read.
  */
 #include "run_options.h"
 
@@ -46,7 +46,7 @@ int run_options_thread_count(int asked, const struct scheduler *scheduler, bool 
         return asked;
     if (scheduler->alone)
         return 1;
-    int allowed = seeded ? THREADS_SEEDED : strand_threads_allowed(); /* a seed is the same everywhere */
+    int allowed = seeded ? THREADS_SEEDED : strand_threads_allowed(); /* a seed gives the same run everywhere */
     return allowed < THREADS_MOST ? allowed : THREADS_MOST;
 }
 
@@ -115,7 +115,7 @@ int run_options_check(const strand_options *options, bool seeded, char *text, si
     return -EINVAL;
 }
 
-/* STRAND_WATCHDOG_MS, in milliseconds, overrides the option if it is a number. */
+/* Overrides the watchdog's option by STRAND_WATCHDOG_MS, in milliseconds, if that is a number. */
 static void choose_watchdog(strand_options *options)
 {
     const char *text = arch_env("STRAND_WATCHDOG_MS");

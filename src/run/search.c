@@ -12,7 +12,7 @@
 #include <errno.h>
 #include <string.h>
 
-/* A run of so many steps will not end. */
+/* A run that has made so many steps is taken for one that does not end. */
 enum { THREADS_USUAL = 2, STEPS_USUAL = 20000000 };
 
 struct progress {
@@ -42,8 +42,8 @@ static void try_seeds(void *arg)
     atomic_store_explicit(&search->progress->done, true, memory_order_relaxed);
 }
 
-/* Options with which no run is possible are not a failure of fn: they are reported before the child starts. Returns 0
- * or -EINVAL. */
+/* Checks the options before the child starts: if no run is possible with them, that is no failure of fn. Reports the
+ * reason. Returns 0 or -EINVAL. */
 static int check(const struct search *search)
 {
     const strand_options *options = &search->options;

@@ -1,5 +1,5 @@
 /*
- * Shutting a run down. The protocol block stands in shutdown.h.
+ * Shutting a run down. The protocol block is in shutdown.h.
  */
 #include "shutdown.h"
 
@@ -60,7 +60,7 @@ static void ask(struct run *run, int64_t drain_ns, const char *why)
     }
 }
 
-/* The bits are those of the first pool's handle: its record ends with the run. */
+/* Returns a handle with the bits of the first pool's: the record of that pool ends with the run. */
 strand_run_handle strand_run_self(void)
 {
     strand_pool first = pool_handle(&must_be_strand("strand_run_self")->sub->pool);
@@ -71,7 +71,7 @@ int strand_run_stop(strand_run_handle handle, int64_t drain_ns, const char *why)
 {
     struct opened_pool *op = (struct opened_pool *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(op) || !(handle.bits[1] & MARK_POOL))
-        return -ESHUTDOWN; /* a handler that comes before there is a handle is not to end the program */
+        return -ESHUTDOWN; /* a signal handler that runs before there is a handle must not end the program */
     int error = ref_take_at_once(&op->word, pool_serial((strand_pool){{handle.bits[0], handle.bits[1]}}));
     if (error)
         return error == -EAGAIN ? error : -ESHUTDOWN;
@@ -83,7 +83,7 @@ int strand_run_stop(strand_run_handle handle, int64_t drain_ns, const char *why)
     return left ? -ESHUTDOWN : 0;
 }
 
-/* ---- what comes of it, on a thread of the first pool that has the role of its seeker ----------------------- */
+/* ---- the shut-down itself, on a thread of the first pool that has the role of its seeker ---------------------- */
 
 static void begin(struct thread *thread, struct run *run)
 {
@@ -108,7 +108,8 @@ static void begin(struct thread *thread, struct run *run)
         pool_deliver(thread, member);
 }
 
-/* Its timer does not keep the run from being out of work. False: there is none. */
+/* Starts the timer for the root's end. A run that waits for this timer alone is out of work. Returns false if there is
+ * no memory for it. */
 static bool start_timer(struct thread *thread, struct run *run, int64_t by)
 {
     struct shutdown *shutdown = &run->shutdown;
@@ -128,7 +129,7 @@ static struct member *arrive(struct post *post)
     arch_san_acquire(post);
     atomic_store_explicit(&shutdown->posted, 0, memory_order_seq_cst); /* [SD1] */
     if (!thread || run_of(thread) != run || pool_stops(&run->runtime.sub.pool))
-        return NULL; /* it has ended by itself */
+        return NULL; /* the run has ended by itself */
     begin(thread, run);
     int64_t by = atomic_load_explicit(&shutdown->by, memory_order_seq_cst); /* [SD1] */
     if (by == ARCH_FOREVER || (by > platform_now(&run->runtime.sub) && start_timer(thread, run, by)))

@@ -1,5 +1,5 @@
 /*
- * Shutting a run down: overtly, from anywhere. Page: docs/protocols/shutdown.md.
+ * Shutting a run down, openly, from any thread. Page: docs/protocols/shutdown.md.
  *
  * PARTIES   askers: any thread of the process, also in the handler of a signal; a thread of the first pool, which takes
  *           the post; strands that wait for the shut-down; the root strand.
@@ -32,17 +32,18 @@
 enum asked { ASKED_NO, ASKED_BEING, ASKED_YES };
 
 void shutdown_open(struct run *run);
-/* sched_ops.fire */
+/* The sched_ops.fire function of TIMER_SHUTDOWN: cancels the root strand. */
 struct member *shutdown_comes(struct timer *timer);
-/* Why, in words; to be said once somebody has asked. */
+/* Returns the reason in words. Called after a shut-down was asked for. */
 const char *shutdown_reason(struct run *run);
 
-/* Somebody has asked: it has begun, or is about to. */
+/* Returns whether a shut-down was asked for: it has begun, or is about to. */
 static inline bool shutdown_is_asked_for(struct run *run)
 {
     return atomic_load_explicit(&run->shutdown.asked, memory_order_acquire) != ASKED_NO; /* [PB1] */
 }
 
+/* Returns whether strands can see the shut-down. */
 static inline bool shutdown_has_begun(struct run *run)
 {
     return atomic_load_explicit(&run->shutdown.begun, memory_order_acquire); /* [SD5] */

@@ -1,5 +1,5 @@
 /*
- * How strands learn that the run is being shut down. The protocol block is in shutdown.h.
+ * How strands notice that the run is being shut down. The protocol block is in shutdown.h.
  */
 #include "shutdown.h"
 
@@ -8,7 +8,7 @@
 #include "../strand/wait.h"
 #include "../sync/source.h"
 
-/* Adds the node of an armed strand to the waiters. False: the shut-down has begun. */
+/* Adds the node of an armed strand to the waiters. Returns false if the shut-down has begun. */
 static bool link_waiter(struct thread *thread, struct wait_node *node)
 {
     struct shutdown *shutdown = &run_of(thread)->shutdown;
@@ -20,7 +20,7 @@ static bool link_waiter(struct thread *thread, struct wait_node *node)
     return !begun;
 }
 
-/* No other thread uses the node after the return. */
+/* Removes the node from the waiters. No other thread uses the node after the return. */
 static void unlink_waiter(struct thread *thread, struct wait_node *node)
 {
     struct shutdown *shutdown = &run_of(thread)->shutdown;

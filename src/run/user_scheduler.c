@@ -1,7 +1,7 @@
 /*
- * Schedulers of the user (strand/scheduler.h): an order of runnable strands, called under a lock of the pool. The
- * library decides which strands are runnable and woken, and counts them, so no order can lose a strand. A scheduler may
- * keep a strand for ever; the strand then never runs.
+ * Schedulers of the user (strand/scheduler.h). Such a scheduler orders runnable strands; it is called under a lock of
+ * the pool. The library decides which strands are runnable and woken, and counts them, so no order can lose a strand. A
+ * scheduler may keep a strand for ever; the strand then never runs.
  */
 #include "../../include/strand/scheduler.h"
 
@@ -51,7 +51,7 @@ static void unlock(struct pool *pool)
     spin_unlock(&pool->global_lock);
 }
 
-/* index: the thread's, or -1 for a thread outside the pool. */
+/* Queues a fibre. index: the thread's, or -1 for a thread outside the pool. */
 static void put(struct pool *pool, struct thread *by, struct fibre *fibre, enum push how, int index)
 {
     lock(pool, by);
@@ -72,7 +72,8 @@ static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
     put(pool, by, fibre, fibre->stack ? PUSH_OUTSIDE : PUSH_NEW, -1);
 }
 
-/* The scheduler has read the strand before the strand runs. */
+/* Takes a fibre out of the queue that the scheduler has given out. For TSan, the scheduler's reads come before the
+ * strand runs. */
 static void taken(struct pool *pool, struct fibre *fibre)
 {
     if (!fibre_is_shared(fibre))
@@ -148,7 +149,7 @@ static const struct scheduler scheduler_custom = {.name = "custom",
                                                   .work = global_work,
                                                   .waiting = global_waiting};
 
-/* ---- which one is meant ---------------------------------------------------------------------------------- */
+/* ---- the choice of a scheduler ------------------------------------------------------------------------------ */
 
 static const char *lack_of(const strand_scheduler *custom)
 {

@@ -7,8 +7,8 @@
 #include "../../include/strand/scheduler.h"
 #include "../strand/core.h"
 
-/* The scheduler of that name, or the one for the user's own; NULL: there is none, or it lacks something: what is wrong
- * with the options, or attributes (whose), is in text. */
+/* Returns the scheduler of that name, or the one that calls the user's. NULL: there is none, or the user's lacks
+ * something; text says what is wrong with the options, or attributes (whose). */
 const struct scheduler *scheduler_for(const char *name, const strand_scheduler *custom, const char *whose, char *text,
                                       size_t room);
 

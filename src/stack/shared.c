@@ -1,5 +1,5 @@
 /*
- * Shared stacks: what shared_enter.h leaves to do out of line. The protocol block is in shared.h.
+ * Shared stacks: the parts that are not inline. The protocol block is in shared.h.
  */
 #include "shared_enter.h"
 
@@ -70,7 +70,8 @@ static size_t reserve_size(const struct shared_stack *shared)
     return saved_round(arch_image_size(shared->size) + sizeof(struct arch_cxx) + OWN_SIZE);
 }
 
-/* must: the strand that runs next has begun, so there is no way to refuse it [SF5]. */
+/* Gets a saved stack of so many bytes. must: the strand that runs next has begun and can't be refused, so the reserve
+ * serves if there is no memory [SF5]. Returns 0 or a negated errno code. */
 static int get_saved(struct stack_user *user, struct shared_stack *shared, size_t bytes, bool must, void **out)
 {
     int error = saved_get(user, &shared->set, bytes, must, out);
@@ -93,13 +94,13 @@ static void put_saved(struct stack_user *user, struct shared_stack *shared)
     shared->saved_size = 0;
 }
 
-/* Whether the resident's saved stack is of the right size still. */
+/* Returns whether the resident's saved stack still has the right size. */
 static bool fits(const struct shared_stack *shared, size_t size)
 {
     return shared->saved && saved_round(size) == saved_round(shared->saved_size);
 }
 
-/* A saved stack of so many bytes for the resident. Returns 0 or a negated errno code. */
+/* Gives the resident a saved stack of so many bytes; must: as of get_saved. Returns 0 or a negated errno code. */
 NOINLINE int shared_change_saved_(struct stack_user *user, struct shared_stack *shared, size_t size, bool must)
 {
     void *saved;
@@ -122,7 +123,7 @@ static void forget_resident(struct stack_user *user, struct shared_stack *shared
 
 /* ---- giving memory back ---------------------------------------------------------------------------------- */
 
-/* Before pages that tell how much was used go back. */
+/* Records the peak of use, before the pages that show it go back. */
 static void record_peak(struct shared_stack *shared)
 {
     plain_store(&shared->most, shared_most(shared), memory_order_relaxed);
@@ -144,8 +145,8 @@ void shared_trim(struct stack_user *user, struct shared_stack *shared)
     shared_give_back(user, shared);
 }
 
-/* The resident is gone: its frames, what lies below them of calls that have returned, and what was copied by way of
- * registers. */
+/* Overwrites what the former resident leaves behind: its frames, the remains of returned calls below them, and
+ * registers through which its memory was copied. */
 COLD void shared_wipe_stack_(struct shared_stack *shared, arch_context context)
 {
     arch_vectors_clear();

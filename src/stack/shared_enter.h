@@ -1,6 +1,6 @@
 /*
- * The copying of frames into and out of a shared stack, inline: for the layer above, at each visit. The protocol block
- * is in shared.h.
+ * The copying of frames into and out of a shared stack, inline, because the layer above does it at each visit. The
+ * protocol block is in shared.h.
  */
 #ifndef STACK_SHARED_ENTER_H
 #define STACK_SHARED_ENTER_H
@@ -10,7 +10,8 @@
 
 #include <errno.h>
 
-/* By hand: it is the strands' own, and no access of the thread's that sanitizers are to know of. */
+/* A word of OWN_SIZE, copied by hand: it belongs to the strands, and sanitizers must not take the access for the
+ * thread's. */
 typedef uint64_t own_word __attribute__((may_alias));
 
 /* ---- what is not inline: shared.c ------------------------------------------------------------------------- */
@@ -32,14 +33,14 @@ ARCH_NOT_INSTRUMENTED OWN_INLINE bool shared_own_is_open(const struct shared_sta
     return open != 0;
 }
 
-/* Others read it, for diagnostics. */
+/* Sets the resident, which other threads read for diagnostics. */
 OWN_INLINE void shared_set_resident(struct shared_stack *shared, struct guest *guest)
 {
     plain_store(&shared->resident, guest, memory_order_release); /* [SF9] */
 }
 
-/* In a saved stack the frames are followed by the state of C++ exceptions, if there was a runtime when they were saved,
- * and by what the strand has open. */
+/* Return the size of what follows the frames in a saved stack: the state of C++ exceptions, if there was a runtime when
+ * they were saved, and then also what the strand has open. */
 OWN_INLINE size_t guest_beside_cxx(const struct guest *guest)
 {
     return guest->cxx ? sizeof(struct arch_cxx) : 0;
@@ -50,7 +51,8 @@ OWN_INLINE size_t guest_beside(const struct guest *guest)
     return guest_beside_cxx(guest) + (guest->keeps ? OWN_KEPT * sizeof(own_word) : 0);
 }
 
-/* By the side that arrives [SF2]. */
+/* Copies the resident's frames out. Called on the side that arrives [SF2]. must: as of get_saved. Returns 0 or a
+ * negated errno code. */
 OWN_INLINE int shared_move_out(struct stack_user *user, struct shared_stack *shared, bool cxx, bool must)
 {
     struct guest *guest = shared->resident;
@@ -87,14 +89,14 @@ OWN_INLINE void shared_move_in(struct shared_stack *shared, struct guest *guest,
     if (UNLIKELY(more || cxx))
         shared_load_beside_(shared, guest, saved + frames);
     if (UNLIKELY(guest->wipes)) {
-        guest->saved = NULL; /* as in move_out: its frames are in the stack, though it is not the resident yet */
+        guest->saved = NULL; /* as in shared_move_out: its frames are in the stack, though it is not the resident yet */
         atomic_thread_fence(memory_order_release); /* [SF9] */
         arch_wipe(saved, frames, 0);
         arch_vectors_clear();
     }
 }
 
-/* It begins where all of them do. */
+/* Starts a strand: its first frames are the same as those of all strands of the stack. */
 OWN_INLINE void shared_move_in_new(struct shared_stack *shared, struct guest *guest)
 {
     char *low = shared->stack->low;
@@ -104,8 +106,8 @@ OWN_INLINE void shared_move_in_new(struct shared_stack *shared, struct guest *gu
     *shared->beside.started = false;
 }
 
-/* The guest is the next to run: its frames come into the stack. cxx: there is a C++ runtime. Returns 0, or a negated
- * errno code: a strand that has not started can't. */
+/* Makes the guest the next to run: copies its frames into the stack. cxx: there is a C++ runtime. Returns 0, or a
+ * negated errno code if a strand that has not started can't start. */
 OWN_INLINE int shared_enter(struct stack_user *user, struct shared_stack *shared, struct guest *guest, bool cxx)
 {
     if (shared->resident == guest)
@@ -124,7 +126,7 @@ OWN_INLINE int shared_enter(struct stack_user *user, struct shared_stack *shared
     return 0;
 }
 
-/* The resident has left the stack at that context: it is suspended. */
+/* Records that the resident has left the stack at the context `from`, and is suspended. */
 OWN_INLINE void shared_suspended(struct shared_stack *shared, arch_context from)
 {
     size_t frames = (size_t)(shared->base - (char *)from);
