@@ -107,7 +107,7 @@ int strand_sim_search(const strand_options *options, uint64_t first, uint64_t co
     if (!fn)
         MISUSE("strand_sim_search", "", "the function is NULL: pass the one to run");
     if (thread && thread->current)
-        MISUSE("strand_sim_search", "", "inside a strand");
+        MISUSE("strand_sim_search", "", "a strand must not call it: call it on a plain thread");
     if (found)
         must_have_size(found->size, sizeof found->size, "strand_sim_found", "strand_sim_search");
     int error = take(&search, options);

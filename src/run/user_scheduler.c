@@ -95,7 +95,7 @@ static struct fibre *pick(struct thread *thread)
         taken(pool, fibre);
     unlock(pool);
     if (UNLIKELY(!fibre && some))
-        MISUSE("strand_scheduler.pick", "", "the scheduler '%s' has given out no task, though it has some",
+        MISUSE("strand_scheduler.pick", "", "the scheduler '%s': pick returned NULL, but tasks are queued",
                custom_of(pool)->name);
     return fibre;
 }

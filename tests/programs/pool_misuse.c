@@ -212,7 +212,7 @@ static strand_task *give_out_nothing(void *state, int thread)
     return NULL;
 }
 
-MISUSE(hold_back_a_strand, "strand_scheduler.pick", "'miser' has given out no task")
+MISUSE(hold_back_a_strand, "strand_scheduler.pick", "'miser': pick returned NULL, but tasks are queued")
 {
     static const strand_scheduler miser = {
         .size = sizeof miser, .name = "miser", .push = take_in, .pick = give_out_nothing};
