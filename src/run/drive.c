@@ -24,7 +24,7 @@ static struct opened_pool *find_pool(strand_pool handle, const char *function, s
     if (!ref_take_with_outsiders(NULL, &op->word, pool_serial(handle)))
         return NULL;
     struct pool *pool = pool_behind(op);
-    bool left = subprocess_is_left(pool->sub); /* in the child of a fork: the run has stayed in the parent */
+    bool left = subprocess_is_left(pool->sub); /* in the child of a fork, the run has stayed in the parent */
     if (left || pool == &pool->sub->closed) {
         pool_unref(op);
         return NULL;

@@ -48,6 +48,8 @@ static void report(struct thread *thread, struct run *run, const char *headline)
     run->runtime.reports->dump_to_log(thread);
 }
 
+/* Reports the deadlock, and interrupts the root with it. Returns the root if the caller must make it runnable, else
+ * NULL. */
 static struct member *tell_root(struct thread *thread, struct run *run)
 {
     struct cb *root = run->runtime.root;
@@ -56,6 +58,8 @@ static struct member *tell_root(struct thread *thread, struct run *run)
     return interrupt_raise(root, 0, true);
 }
 
+/* Reports a cycle of waits, and cancels the root. Returns the root if the caller must make it runnable; NULL: the run
+ * can't end. */
 static struct member *end_run(struct thread *thread, struct run *run)
 {
     bool stops = shutdown_has_begun(run);

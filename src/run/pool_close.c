@@ -138,7 +138,7 @@ static bool expect(struct thread *thread, struct cb *me, struct opened_pool *op,
     spin_unlock(&op->lock);
     if (!there)
         return true;
-    bool mine = wait_retract(thread, me); /* no other strand has seen its node */
+    bool mine = wait_retract(thread, me); /* no other strand has seen the node */
     ASSERT(mine);
     me->blocked = BLOCKED_NOT;
     return false;
@@ -160,7 +160,7 @@ static void finish(struct thread *thread, struct opened_pool *op)
     struct batch batch;
     batch_init(&batch);
     pool_join_threads(pool, 0);
-    arch_san_acquire(thread->sub); /* the writes of its strands are visible to the closer */
+    arch_san_acquire(thread->sub); /* makes the writes of the pool's strands visible to the closer */
     pool_end_common(thread, pool);
     descriptors_move(thread, pool);
     pool_close(pool);

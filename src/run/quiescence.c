@@ -82,7 +82,7 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
                      const _Atomic bool *over)
 {
     struct wait_node *node = &me->wait.node;
-    interrupt_put_off_coming(me); /* it is not begun again */
+    interrupt_put_off_coming(me); /* this wait can't begin again after an interruption */
     excuse_own(thread, me, true);
     wait_because(thread, me, BLOCKED_QUIET, 0);
     node->value = pool;
@@ -103,7 +103,7 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
     unlink_waiter(thread, me);
     excuse_own(thread, me, false);
     if (happened)
-        arch_san_acquire(thread->sub); /* with the release of each switch */
+        arch_san_acquire(thread->sub); /* pairs with the release of each switch */
     if (!happened && interrupted(me))
         interrupt_throw(thread, me, 0);
 }

@@ -58,7 +58,7 @@ static void orphaned(struct subprocess *sub)
     misuse_forked((struct runtime *)sub, "fork");
 }
 
-/* The record of a thread: the parts of the layers, one behind the other. */
+/* The record of a thread: the parts of the layers, one after the other. */
 struct run_thread {
     struct actor_thread actor;
     struct occupancy occupancy;
@@ -232,7 +232,7 @@ static int run_on(struct pool *pool, struct run *run, strand_fn *fn, void *arg, 
 {
     struct runtime *runtime = &run->runtime;
     ending_open(runtime);
-    quiescence_open(run); /* before the root: TSan sees its making before the run */
+    quiescence_open(run); /* before make_root, whose release orders it before the run for TSan */
     shutdown_open(run);
     arch_run_enter(&runtime->listed);
     int error = make_root(runtime, fn, arg, what);
@@ -341,7 +341,7 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
         e = runtime->exception;
     if (runtime)
         none = runtime->options;
-    free(run); /* `what` may lie in it */
+    free(run); /* `what` may point into it */
     if (none.uncaught)
         *none.uncaught = NULL;
     if (e)

@@ -22,7 +22,7 @@ struct shutdown {
     _Atomic bool begun;  /* set under the lock */
 };
 
-/* The record of a run: the parts of the layers, one behind the other. */
+/* The record of a run: the parts of the layers, one after the other. */
 struct run {
     union {
         struct runtime runtime;

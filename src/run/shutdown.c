@@ -33,6 +33,7 @@ const char *shutdown_reason(struct run *run)
 
 /* ---- asking ---------------------------------------------------------------------------------------------- */
 
+/* Stores the reason of the first caller that asks. */
 static void say_why(struct shutdown *shutdown, const char *why)
 {
     uint32_t no = ASKED_NO;
@@ -44,6 +45,7 @@ static void say_why(struct shutdown *shutdown, const char *why)
     atomic_store_explicit(&shutdown->asked, ASKED_YES, memory_order_release); /* [PB1] */
 }
 
+/* Lowers the instant of the root's end, and posts to the first pool. */
 static void ask(struct run *run, int64_t drain_ns, const char *why)
 {
     struct shutdown *shutdown = &run->shutdown;
@@ -85,6 +87,7 @@ int strand_run_stop(strand_run_handle handle, int64_t drain_ns, const char *why)
 
 /* ---- the shut-down itself, on a thread of the first pool that has the role of its seeker ---------------------- */
 
+/* Begins the shut-down, once, and wakes the strands that wait for it. */
 static void begin(struct thread *thread, struct run *run)
 {
     struct shutdown *shutdown = &run->shutdown;

@@ -42,7 +42,7 @@ void strand_wait_stopping(void)
     struct thread *thread = must_be_strand("strand_wait_stopping");
     struct cb *me = current_of(thread);
     may_block(thread, me, "strand_wait_stopping");
-    interrupt_put_off_coming(me); /* it is not begun again */
+    interrupt_put_off_coming(me); /* this wait can't begin again after an interruption */
     struct wait_node *node = &me->wait.node;
     wait_because(thread, me, BLOCKED_STOPPING, 0);
     node->index = 0;

@@ -72,8 +72,7 @@ static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
     put(pool, by, fibre, fibre->stack ? PUSH_OUTSIDE : PUSH_NEW, -1);
 }
 
-/* Takes a fibre out of the queue that the scheduler has given out. For TSan, the scheduler's reads come before the
- * strand runs. */
+/* Counts out a fibre that the scheduler has given out. For TSan, the scheduler's reads come before the strand runs. */
 static void taken(struct pool *pool, struct fibre *fibre)
 {
     if (!fibre_is_shared(fibre))

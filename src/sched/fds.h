@@ -1,7 +1,7 @@
 /*
- * Calls on descriptors, through the platform interface: a seeded run plays those that it has made (struct
- * platform_fds), all others are the system's. Each function is as that of arch with its name. thread may be NULL: on a
- * plain thread, which may be a played one.
+ * Calls on descriptors, through the platform interface. A seeded run plays the descriptors that it has made (struct
+ * platform_fds); all others are the system's. Each function does what that of arch with its name does. thread: NULL on
+ * a plain thread, which may be a played one.
  */
 #ifndef SCHED_FDS_H
 #define SCHED_FDS_H
@@ -10,8 +10,8 @@
 #include "subprocess.h"
 #include "thread_type.h"
 
-/* Played descriptors. They have numbers of the system, behind which there is nothing. Each function is as that of arch
- * with its name (arch_fd_..., arch_poller_add and remove). */
+/* Played descriptors. Their numbers are the system's, but nothing is behind them. Each function does what that of arch
+ * with its name does (arch_fd_..., arch_poller_add and remove). */
 struct platform_fds {
     bool (*has)(struct subprocess *sub, int fd);
     int (*socket)(struct subprocess *sub, int family);
@@ -33,7 +33,7 @@ struct platform_fds {
     int (*unwatch)(struct subprocess *sub, int fd);
 };
 
-/* The run of the calling thread; NULL: none is played. */
+/* Returns the run of the calling thread; NULL: the thread is not played. */
 static inline struct subprocess *fds_run(const struct thread *thread)
 {
     if (LIKELY(thread != NULL))
@@ -42,13 +42,13 @@ static inline struct subprocess *fds_run(const struct thread *thread)
     return UNLIKELY(player != NULL) ? player->run : NULL;
 }
 
-/* What plays new descriptors of a run; NULL: nobody. */
+/* Returns the functions that play new descriptors of a run; NULL: no descriptor is played. */
 static inline const struct platform_fds *fds_played(const struct subprocess *run)
 {
     return UNLIKELY(run != NULL) ? run->platform->fds : NULL;
 }
 
-/* What plays this one; NULL: it is the system's. */
+/* Returns the functions that play this descriptor; NULL: it is the system's. */
 static inline const struct platform_fds *fds_of(struct subprocess *run, int fd)
 {
     const struct platform_fds *fds = fds_played(run);
@@ -166,7 +166,7 @@ static inline int fd_peer(struct thread *thread, int fd, char *text, size_t room
     return UNLIKELY(fds != NULL) ? fds->peer(run, fd, text, room) : arch_fd_peer(fd, text, room);
 }
 
-/* What is set on sockets means nothing to those that are played. */
+/* Sets an option of a socket. Played sockets ignore it. */
 static inline int fd_adjust(struct thread *thread, int fd, int (*set)(int fd))
 {
     return UNLIKELY(fds_of(fds_run(thread), fd) != NULL) ? 0 : set(fd);

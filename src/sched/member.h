@@ -11,7 +11,7 @@ struct fibre;
 /* A strand's place in its fibre, which is all that the scheduler knows of a strand. Part of the control block. */
 struct member {
     struct fibre *fibre;
-    struct member *next; /* in a batch */
+    struct member *next; /* the next one in a batch */
 };
 
 /* Strands that were claimed under a lock. They become runnable after its release, in order. */

@@ -30,7 +30,7 @@ bool pinned_ready(struct thread *by, struct fibre *fibre)
 struct fibre *pinned_pick(struct thread *thread)
 {
     struct pinned *pinned = &thread->pinned;
-    atomic_store_explicit(&thread->slow_pick.any, 0, memory_order_seq_cst); /* [P1] then the inbox */
+    atomic_store_explicit(&thread->slow_pick.any, 0, memory_order_seq_cst); /* [P1] before the inbox is taken */
     inbox_take(&pinned->inbox, &pinned->ready);
     struct link *link = list_pop_front(&pinned->ready);
     if (!list_empty(&pinned->ready))

@@ -25,7 +25,7 @@ struct platform {
     /* As point, where an operation begins that may not suspend at all. where: the operation's address in the code.
      * Returns whether the platform wants a call for each such operation. */
     bool (*operation)(struct thread *thread, void *where);
-    void (*relax)(struct thread *thread); /* in a spin loop */
+    void (*relax)(struct thread *thread); /* called in a spin loop */
     void (*sleep)(struct thread *thread, int64_t deadline);
     void (*wake)(struct thread *thread);
     /* As arch_poller_wait, for played descriptors. */

@@ -24,8 +24,8 @@ int pool_open_first(struct subprocess *sub, const struct pool_plan *plan);
 /* Starts the threads of the first pool, then its first fibre, and returns when all have ended. adopt: the calling
  * thread is thread 0 of the pool until the pool is stopped; else it sleeps. Returns 0 or a negated errno code. */
 int pool_run(struct pool *pool, struct fibre *root, bool adopt);
-/* Opens a further pool and starts its threads. From the call on, the caller's sub-process has several threads. Returns
- * 0 or a negated errno code; after an error nothing is left. */
+/* Opens a further pool and starts its threads, unless it is driven. From the call on, the caller's sub-process counts
+ * as one of several threads. Returns 0 or a negated errno code; after an error nothing is left. */
 int pool_make(struct thread *thread, const struct pool_plan *plan, struct pool **out);
 /* Ends a pool that pool_make has made and that has no handle: stops its threads, waits for them on the calling thread,
  * and closes the pool. */
@@ -33,8 +33,8 @@ void pool_unmake(struct thread *thread, struct pool *pool);
 /* Begins to close a pool, whose strands the caller ends next. After the last strand the threads end, and the last
  * thread calls gone(pool), in no strand. From now on pool_arrive counts no strand in. Full barrier. */
 void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(struct pool *pool));
-/* Returns how many strands live on the pool. The number is an estimate if strands come and go during the call; 0 is
- * always right for one moment of it. */
+/* Returns how many strands live on the pool. The number is an estimate if strands come and go during the call; 0 was
+ * exact at one moment of the call. */
 uint64_t pool_live(struct pool *pool);
 /* Stops a closing pool that has no strand left. Called where a pool may become dry without the end of a strand. */
 void pool_close_check(struct thread *thread, struct pool *pool);
@@ -112,13 +112,13 @@ void pool_unsettle(struct thread *thread);
  * quiescent.c. */
 bool pool_is_still(struct thread *by, struct pool *pool, uint64_t *stirs);
 
-/* Makes runnable a strand that a timer, a post or an event has woken. The thread that ran it last gets it, if that
- * thread is busy and of this pool. The caller has the role of the seeker. */
+/* Finds a fibre for a thread that has none to run, or sleeps until there is one. Returns NULL if the pool stops, the
+ * thread must leave, or its time limit has passed. */
 struct fibre *pool_find_work(struct thread *thread);
 /* Makes a pass of a busy thread, if the role is free: posts, events, timers, and evening out (service.h). */
 void pool_pass(struct thread *thread);
-/* Makes runnable a strand that a timer, a post or an event has woken. The thread that ran it last gets it if that is
- * busy, else the calling thread, which has the role of the seeker. */
+/* Makes runnable a strand that a timer, a post or an event has woken. The thread that ran it last gets it, if that
+ * thread is busy and of this pool. The caller has the role of the seeker. */
 void pool_deliver(struct thread *thread, struct member *member);
 /* As pool_deliver, for a fibre. The mail of a shared fibre has the strand already. */
 void pool_deliver_fibre(struct thread *thread, struct fibre *fibre);

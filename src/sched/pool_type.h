@@ -53,7 +53,7 @@ struct pool {
     const int *cpus; /* thread i is bound to cpus[i % cpus_count]; NULL: to none */
     int cpus_count;
     void *above;                                /* belongs to the layer above */
-    struct shared_fibre *common[COMMON_FIBRES]; /* shared fibres, for tests: run.c */
+    struct shared_fibre *common[COMMON_FIBRES]; /* shared fibres, for tests: src/strand/pool.c */
     uint32_t common_turn;                       /* next index of `common`; changed by any thread */
 
     /* ---- The resizer: resize.c. ---- */

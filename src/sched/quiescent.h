@@ -6,7 +6,7 @@
  * STATE     per pool, under its lock: busy, the number of busy threads; parked, the seeker waits, or is about to, and
  *           holds nothing; stirs, which counts how often a thread has become busy, or taken the role, or a parked
  *           seeker was woken. Per sub-process: quiescent_lock, under which one seeker at a time decides.
- * PROTOCOL  the seeker reads the state twice, and checks all queues in between. The pool is quiescent if nobody is
+ * PROTOCOL  the seeker reads the state twice, and checks all queues in between. The pool is quiescent if no thread is
  *           busy, the seeker is parked, and `stirs` is the same in both readings. A thread counts as busy, and a seeker
  *           as not parked, before it takes anything out of a queue and until it has put back, or run, what it took. So
  *           what the check did not find was in no thread's hands either. A parked seeker hands out the events of

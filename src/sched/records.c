@@ -34,7 +34,7 @@ static struct thread *make_thread(struct pool *pool, int index)
     thread->sub = sub;
     thread->index = index;
     thread->rng.state = sub->seed + (uint64_t)index * UINT64_C(0x9E3779B97F4A7C15);
-    atomic_init(&thread->hold.state, HOLD_PARKED); /* until it has begun */
+    atomic_init(&thread->hold.state, HOLD_PARKED); /* until the thread has begun */
     runq_open(&thread->runq);
     pinned_open(&thread->pinned);
     if (sub->ops->thread_open(thread) < 0) {

@@ -44,7 +44,7 @@ bool thread_goes_(struct thread *thread)
     stack_cache_flush(&thread->stacks);
     thread->sub->ops->thread_leave(thread);
     pool_leave(thread);
-    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst)) /* [K1] for what was handed over */
+    if (atomic_load_explicit(&pool->kick, memory_order_seq_cst)) /* [K1] for fibres that it posted */
         pool_kick_(thread, pool);
     return true;
 }

@@ -33,6 +33,7 @@
 
 void runq_enter_slow_(struct thread *owner, struct runq *queue);
 
+/* Enters the owner's own queue. A thief waits until runq_leave. */
 OWN_INLINE void runq_enter(struct thread *owner, struct runq *queue)
 {
     if (!owner->concurrent)

@@ -52,7 +52,7 @@ extern const struct scheduler scheduler_stealing, scheduler_global, scheduler_de
 /* `work` and `waiting` of the schedulers whose threads take from pool.global. */
 bool global_work(struct pool *pool);
 size_t global_waiting(const struct thread *thread);
-/* For messages. */
+/* The names of the schedulers, for messages. */
 #define SCHEDULER_NAMES "'stealing', 'global', 'dedicated' or 'current'"
 /* Returns the scheduler of that name; NULL: there is none. A NULL name means the default. */
 const struct scheduler *scheduler_find(const char *name);

@@ -7,11 +7,11 @@
  *           waiting seeker searches again after a while by itself.
  * NOT DONE  passing the role to a sleeper at every step to busy: one wake-up per event of a half-loaded server. So the
  *           seeker takes what it will run out of the queue before it gives the role up: it does not count as left, and
- *           no thread steals it meanwhile. A rest for everything that a strand has woken, as for the slot: workers that
- *           wait for a broadcast would start a millisecond late. So a thief gives up for a while instead, after thefts
- *           of strands that run dry within LOOT_WORTH_NS: strands that talk to each other over channels are best left
- *           to one thread (1300 ns an item on two threads, 60 on one). A system call for each near timer: it takes as
- *           long as the wait.
+ *           no thread steals it meanwhile. Leaving everything that a strand has woken to its thread for a while, as it
+ *           leaves the slot: workers that wait for a broadcast would start a millisecond late. So a thief gives up for
+ *           a while instead, after thefts of strands that run dry within LOOT_WORTH_NS: strands that talk to each other
+ *           over channels are best left to one thread (1300 ns an item on two threads, 60 on one). A system call for
+ *           each near timer: it takes as long as the wait.
  */
 #include "events.h"
 #include "idle.h"
@@ -26,8 +26,8 @@
 #define LOOT_WORTH_NS INT64_C(10000)
 /* The seeker waits for a timer that is so near without a system call, which would take as long. */
 #define NEAR_NS INT64_C(5000)
-/* Waiting in that way for many timers in close succession would occupy a processor. So the seeker does so for an eighth
- * of the time at most, beside NEAR_MOST_NS. The rest of the time it sleeps, each time for as long as the system's own
+/* Such waits for many timers in close succession would occupy a processor. So the seeker makes them for an eighth of
+ * the time at most, beside NEAR_MOST_NS. The rest of the time it sleeps, each time for as long as the system's own
  * timers are late, and then fires all timers that are due. */
 #define NEAR_MOST_NS INT64_C(200000)
 #define NEAR_NAP_NS INT64_C(50000)
@@ -48,6 +48,7 @@ void pool_pass(struct thread *thread)
     thread_gives_role(thread);
 }
 
+/* Returns whether the thread must stop its search. */
 static bool done(struct thread *thread, struct pool *pool)
 {
     bool late = thread->limit != ARCH_FOREVER && platform_now(thread->sub) >= thread->limit;
@@ -135,8 +136,8 @@ static struct fibre *seek(struct thread *thread, struct pool *pool)
     return NULL;
 }
 
-/* Spins for a while, in the hope that the seeker finds more than it can run. Returns whether to stop waiting for the
- * role. */
+/* Spins for a while, in the hope that the seeker finds more than it can run. Returns false if the role stays taken and
+ * the thread has nothing else to do. */
 static bool spin_for_role(struct thread *thread, struct pool *pool)
 {
     int64_t since = platform_now(thread->sub);

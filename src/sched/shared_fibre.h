@@ -10,8 +10,8 @@
  *             mail --shared_mail_up(s)--> s, mail        it is queued or held: the caller does nothing more
  *             mail --the holder--> NULL             all of it into `ready`
  *             NULL --the holder, `ready` is empty--> IDLE
- *           Beside that stands, unless it is IDLE, the wish TRIM, which the holder takes with the mail. A thread that
- *           wishes it of an idle fibre holds the fibre meanwhile.
+ *           Unless it is IDLE, the mail may also contain the wish TRIM, which the holder takes with the rest. A thread
+ *           that wants to trim an idle fibre holds the fibre meanwhile.
  * OWNERSHIP everything but `mail` is the holder's, its stack included: [SF1] at most one thread holds it.
  * PROTOCOL  a thread enters a shared fibre from its loop only, since nothing can be copied over the stack that the
  *           thread stands on: a strand that switches to one goes to the loop first (thread->late). shared_fibre_enter
@@ -23,8 +23,8 @@
  * ORDERING  [SF8] every change of `mail` is acquire-release: what was done by a thread that made one of the strands
  *           runnable, or gave the fibre up, happens before the next holder's visit. Between two holders with mail in
  *           between: the run queue's.
- * INVARIANTS [SF6] going idle is the last that a holder does to it: whichever thread holds it next may end its last
- *           strand, and then it is gone.
+ * INVARIANTS [SF6] going idle is a holder's last access to the fibre: the next holder may end the fibre's last strand,
+ *           and then the fibre is gone.
  *           [SF7] a fibre that was in use since it was trimmed last is in the list of its pool's `trimmer`, and
  *           then that has a timer (trim.c): a thread that runs on it for the first time since a round began records
  *           it. A round trims, as a holder, the fibres that were not used since the round before began; one that is
@@ -58,15 +58,15 @@ enum { SHARED_IDLE = 1, SHARED_TRIM = 2 };
 
 struct shared_fibre {
     struct fibre fibre; /* in the queues; `active` is the strand that runs, or ran last */
-    /* The holder's. */
+    /* Only the holder uses these. */
     struct shared_stack stack;
     struct batch ready; /* runnable strands; FIFO */
     struct arch_san opener;
     bool trim; /* a wish to trim: done when the fibre is given up next */
     /* Under the lock of the pool's `trimmer` [SF7]. */
     _Atomic uint32_t used;  /* the round in which the fibre was in use last; the holder reads it at any time */
-    struct link in_trimmer; /* in trimmer.used */
-    /* Anybody's. */
+    struct link in_trimmer; /* linked in trimmer.used */
+    /* Any thread uses these. */
     _Alignas(CACHE_LINE) _Atomic uintptr_t mail;
     _Atomic uint64_t refs; /* SHARED_STRAND for each strand that lives on it, SHARED_KNOWN for each reference */
     struct deferred deferred;
@@ -126,8 +126,8 @@ void shared_fibre_trim_idle(struct thread *thread, struct shared_fibre *shared);
 void shared_fibre_left(struct thread *thread, struct shared_fibre *shared, arch_context from, enum after after);
 /* Returns whether another strand of the fibre is runnable. Called on its stack. */
 bool shared_fibre_is_wanted(struct shared_fibre *shared);
-/* Makes the next strand of the fibre active, after the end of the strand that ran here. Returns false if there is none
- * that has not started. Called on the fibre's stack, when no other fibre waits for the thread. */
+/* Makes the next strand of the fibre active, after the end of the strand that ran here. Returns false if there is none,
+ * or it has started. Called on the fibre's stack, when no other fibre waits for the thread. */
 bool shared_fibre_goes_on(struct thread *thread, struct shared_fibre *shared);
 /* Ends a visit: the fibre becomes idle, or goes to a queue if a strand of it is runnable. */
 void shared_fibre_give_up(struct thread *thread, struct shared_fibre *shared);

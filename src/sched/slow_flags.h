@@ -34,7 +34,7 @@ enum {
     SWITCH_CHECK =
         1, /* C++, census, the second platform, a tool, a stack budget, a closing pool, a fork: at ends, too */
     SWITCH_CANARIES = 2, /* stacks without guard pages exist; with SWITCH_CHECK */
-    SWITCH_LEAVE = 4,    /* the thread goes to its loop: it ends, or goes back to the thread that drives it */
+    SWITCH_LEAVE = 4,    /* the thread returns to its loop: it ends, or goes back to its driver */
     SWITCH_SHARED = 8    /* the current fibre is a shared one */
 };
 enum {

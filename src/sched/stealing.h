@@ -42,6 +42,7 @@ OWN_INLINE_ALWAYS bool stealing_push(struct thread *thread, struct fibre *fibre,
 
 struct fibre *stealing_pick_slow_(struct thread *thread);
 
+/* Does what scheduler.pick does. */
 OWN_INLINE_ALWAYS struct fibre *stealing_pick(struct thread *thread)
 {
     struct runq *queue = &thread->runq;
@@ -59,6 +60,7 @@ OWN_INLINE_ALWAYS struct fibre *stealing_pick(struct thread *thread)
     return LIKELY(fibre != NULL) || !runq_has_mail(queue) ? fibre : stealing_pick_slow_(thread);
 }
 
+/* Does what scheduler.take does. */
 OWN_INLINE_ALWAYS bool stealing_take(struct thread *thread, struct fibre *fibre)
 {
     struct runq *queue = &thread->runq;

@@ -231,7 +231,7 @@ struct thread *thread_yield(struct thread *thread)
         bool wanted = thread_on_shared(thread) && shared_fibre_is_wanted(shared_of(thread->current));
         if (!wanted && !thread_is_to_go(thread)) {
             if (UNLIKELY(slow_flags_has(&thread->slow_switch, SWITCH_CANARIES)))
-                check_canary(thread); /* as leaving does */
+                check_canary(thread); /* as a switch does */
             return thread;
         }
     }

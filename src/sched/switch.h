@@ -52,7 +52,7 @@ OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibr
     if (stack) {
         arch_context context = atomic_load_explicit(&to->context, memory_order_acquire); /* [S1] */
         if (UNLIKELY(!context)) {
-            thread->late = to; /* [S4] its switch is under way: the loop waits for that, not this strand */
+            thread->late = to; /* [S4] the switch away from it is under way: the loop waits for that */
             return NULL;
         }
         atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
@@ -112,6 +112,8 @@ OWN_INLINE struct fibre *switch_leave_slow(struct thread *thread, struct fibre *
     return UNLIKELY(flags & SWITCH_LEAVE) ? thread_give_up_(thread, to) : to;
 }
 
+/* Switches from the current fibre to `to`, or to the loop if that is NULL. Returns the thread on which the fibre goes
+ * on. */
 OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibre *to, enum after after)
 {
     struct fibre *from = thread->current;
@@ -135,7 +137,7 @@ OWN_INLINE_ALWAYS struct thread *switch_park(struct thread *thread)
 {
     struct fibre *to = thread_point_and_pick(thread);
     if (UNLIKELY(to == thread->current))
-        return thread; /* [S3] it was claimed and queued here already */
+        return thread; /* [S3] the strand was claimed and queued here already */
     return switch_leave(thread, to, AFTER_PARK);
 }
 

@@ -40,6 +40,7 @@ static bool enter_shared(struct thread *thread, struct shared_fibre *shared)
     return false;
 }
 
+/* Switches from the loop to a fibre, and ends a strand that could not start. */
 static void go_to(struct thread *thread, struct fibre *fibre)
 {
     thread->after = AFTER_LOOP;
@@ -69,13 +70,14 @@ static void run(struct thread *thread, struct fibre *fibre)
     }
 }
 
+/* Prepares the thread for its loop. */
 static void begin(struct thread *thread)
 {
     thread->cxx = arch_cxx_globals();
     thread->locals = arch_locals_generation();
     if (thread->cxx) {
         thread->loop_cxx = *thread->cxx;
-        switch_all_save_cxx(thread->sub); /* another run may have found it since the others began */
+        switch_all_save_cxx(thread->sub); /* another run may have found the runtime since the others began */
     }
     bool fences = thread->concurrent && !arch_membarrier_works;
     if (thread->cxx || thread->platform || thread->census || thread->sub->memory.most || fences || arch_tool)
@@ -103,6 +105,7 @@ void thread_loop(struct thread *thread)
     }
 }
 
+/* Returns whether the time of a driven thread is over. */
 static bool is_late(struct thread *thread)
 {
     return UNLIKELY(thread->limit != ARCH_FOREVER) && platform_now(thread->sub) >= thread->limit;
@@ -111,7 +114,7 @@ static bool is_late(struct thread *thread)
 void thread_drive(struct thread *thread)
 {
     begin(thread);
-    pool_wait_polled(thread, thread->pool, 0); /* after this its descriptor is readable no more */
+    pool_wait_polled(thread, thread->pool, 0); /* after this the poller's descriptor is not readable */
     bool late = false; /* false before the first strand: a call with little time makes progress, too */
     while (!pool_stops(thread->pool) && !late && !thread_is_to_go(thread)) {
         pool_pass(thread);

@@ -125,6 +125,7 @@ OWN_INLINE bool thread_is_asked_for(const struct thread *thread)
     return UNLIKELY(thread->slow_pick.own & PICK_FAIR);
 }
 
+/* Queues a fibre on the thread, and wakes another thread if that can take it. */
 OWN_INLINE_ALWAYS void thread_push(struct thread *thread, struct fibre *fibre, enum push how)
 {
     bool notify = LIKELY(thread->stealing) ? stealing_push(thread, fibre, how)
@@ -141,6 +142,7 @@ OWN_INLINE_ALWAYS struct fibre *thread_pick_fast_(struct thread *thread)
     return LIKELY(thread->stealing) ? stealing_pick(thread) : thread->pool->scheduler->pick(thread);
 }
 
+/* Removes and returns the next fibre to run; NULL: there is none. */
 OWN_INLINE_ALWAYS struct fibre *thread_pick(struct thread *thread)
 {
     return UNLIKELY(slow_flags_any(&thread->slow_pick)) ? thread_pick_slow_(thread) : thread_pick_fast_(thread);
@@ -154,6 +156,7 @@ OWN_INLINE_ALWAYS struct fibre *thread_point_and_pick(struct thread *thread)
                                                         : thread_pick_fast_(thread);
 }
 
+/* Removes this fibre from the thread's queue. Returns false if it is not there. */
 OWN_INLINE bool thread_take(struct thread *thread, struct fibre *fibre)
 {
     return LIKELY(thread->stealing) ? stealing_take(thread, fibre) : thread->pool->scheduler->take(thread, fibre);
@@ -173,6 +176,7 @@ OWN_INLINE void thread_ready(struct thread *thread, struct member *member)
         pool_send(thread, fibre);
 }
 
+/* Makes the strands of a batch runnable, in order. The strand here has claimed them. */
 OWN_INLINE void batch_deliver(struct thread *thread, struct batch *batch)
 {
     struct member *member;
@@ -180,6 +184,7 @@ OWN_INLINE void batch_deliver(struct thread *thread, struct batch *batch)
         thread_ready(thread, member);
 }
 
+/* Connects a private fibre and its strand. */
 void fibre_init(struct fibre *fibre, struct member *member);
 
 #endif

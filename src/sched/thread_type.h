@@ -93,7 +93,7 @@ struct thread {
     struct pool *pool;
     struct subprocess *sub;
     const struct platform *platform; /* NULL: the machine itself */
-    arch_context loop;               /* the thread's own stack */
+    arch_context loop;               /* the context of the loop, on the thread's own stack */
     struct stack *dead;              /* the stack that AFTER_END leaves */
     struct arch_san dead_san;
     uint64_t switches;

@@ -43,8 +43,8 @@ void thread_live(struct thread *thread)
     thread_adopt(before);
 }
 
-/* Counts a thread out. The last one calls pool->gone; thread 0 stays until the pool is stopped, so that is over by
- * then. */
+/* Counts a thread out. The last one calls pool->gone. Thread 0 stays until the pool is stopped, so the last one leaves
+ * after that. */
 static void leave_pool(struct pool *pool)
 {
     if (atomic_fetch_sub_explicit(&pool->alive, 1, memory_order_acq_rel) != 1) /* [RF1] */
@@ -113,7 +113,7 @@ int pool_drive(struct pool *pool, int64_t until, bool waits)
 
 /* ---- by one of the pool's own ------------------------------------------------------------------------------ */
 
-/* What the C library has made for the thread, such as its errno, was there before any strand came here. */
+/* All that the C library has made for the thread, such as its errno, was there before any strand came here. */
 static void *thread_main(void *arg)
 {
     struct thread *thread = arg;

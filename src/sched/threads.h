@@ -16,6 +16,7 @@ void thread_live(struct thread *thread);
 /* Marks the record as free of a thread. The closer of the pool waits for the last step: the run may end right after
  * that, and does not know the system thread. */
 void thread_leave_for_good(struct thread *thread);
+/* Frees the records of all threads of the pool. */
 void pool_unmake_threads(struct pool *pool);
 /* Returns a free record, in the state POOL_CLOSING, with room for so many threads: 1 or THREADS_MOST. NULL: there is
  * none. */

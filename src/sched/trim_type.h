@@ -14,7 +14,7 @@ struct trimmer { /* of a pool */
     uint32_t count;     /* how many fibres are in `used` */
     uint32_t left;      /* how many fibres at the front of `used` the round has not examined */
     _Atomic bool armed; /* the timer is started, or has fired and the seeker has not handled that */
-    /* Only the seeker uses the rest. */
+    /* Only the seeker uses the next five. */
     bool due;       /* the timer has fired */
     bool under_way; /* a round has begun, and goes on with the timer */
     bool found;     /* the round has found an idle fibre, or had none to examine */

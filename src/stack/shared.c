@@ -208,7 +208,7 @@ int shared_keep_first(struct stack_user *user, struct shared_stack *shared, arch
         arch_san_suspended(san, first);
         arch_image_save(san, shared->first_saved, (char *)first, shared->first_size, 0);
     }
-    arch_san_end(san); /* each strand has its own */
+    arch_san_end(san); /* each strand has its own state */
     return shared->first_saved ? 0 : -ENOMEM;
 }
 

@@ -23,6 +23,7 @@ void shared_wipe_stack_(struct shared_stack *shared, arch_context context);
 
 /* ---- the resident ----------------------------------------------------------------------------------------- */
 
+/* Returns whether the resident has something open that a saved stack must hold. */
 ARCH_NOT_INSTRUMENTED OWN_INLINE bool shared_own_is_open(const struct shared_stack *shared)
 {
     const own_word *own = (const own_word *)(const void *)shared->beside.own;
@@ -79,6 +80,7 @@ OWN_INLINE int shared_move_out(struct stack_user *user, struct shared_stack *sha
     return 0;
 }
 
+/* Copies the frames of an inactive strand into the stack. */
 OWN_INLINE void shared_move_in(struct shared_stack *shared, struct guest *guest, bool cxx)
 {
     size_t frames = guest_frames(guest), more = guest_beside(guest);
