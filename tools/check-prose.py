@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""usage: tools/check-prose.py [--list] [FILE...]
+"""usage: tools/check-prose.py [--list] [FILE|FOLDER...]
        tools/check-prose.py --write
 
 Finds the patterns that house style forbids in what people read: documents, comments, messages and the names of tests.
 tests/prose/remaining has, for each file that has not been rewritten yet, how many there are. The check fails where a
-file has more than that. --write notes the numbers of today, which may only be lower. FILE...: only these files. --list
-prints every place, also those that are allowed to remain.
+file has more than that. --write notes the numbers of today, which may only be lower. With FILE or FOLDER, only these
+files are read. --list prints every place, also those that are allowed to remain.
 
 ALLOWED has the exceptions, with reasons.
 """
@@ -64,7 +64,7 @@ def of_c(text):
 
 
 def of_markdown(text):
-    bare = re.sub(r"^```.*?^```|`[^`\n]*`|^    .*$", lambda code: re.sub(r"[^\n]", "_", code.group()), text,
+    bare = re.sub(r"^```.*?^```|`[^`\n]*`|^    [^\n]*$", lambda code: re.sub(r"[^\n]", "_", code.group()), text,
                   flags=re.DOTALL | re.MULTILINE)
     for match in re.finditer(r"(?:^.+\n?)+", bare, re.MULTILINE):
         for cell in re.finditer(r"[^|]+", match.group()):
@@ -76,6 +76,12 @@ def of_script(text):
         yield match.start(), joined(match.group().strip('"'), r"^[\s#]*")
 
 
+def is_allowed(text, match):
+    """Whether the match overlaps a text of ALLOWED. A text that only stands near it allows nothing."""
+    return any(exception.start() < match.end() and match.start() < exception.end()
+               for allowed in ALLOWED for exception in re.finditer(re.escape(allowed), text))
+
+
 def places_of(path):
     """Yields (line, name of the pattern, the text around it)."""
     text = pathlib.Path(path).read_text(encoding="utf-8")
@@ -83,8 +89,8 @@ def places_of(path):
     for at, found in reader(text):
         for name, pattern, _ in PATTERNS:
             for match in pattern.finditer(found):
-                around = found[max(0, match.start() - 30):match.end() + 40].replace("\n", " ")
-                if not any(exception in around for exception in ALLOWED):
+                if not is_allowed(found, match):
+                    around = found[max(0, match.start() - 30):match.end() + 40].replace("\n", " ")
                     yield text.count("\n", 0, at) + found.count("\n", 0, match.start()) + 1, name, around.strip()
 
 
@@ -95,10 +101,13 @@ def remaining():
 
 def main(arguments):
     options = {a for a in arguments if a.startswith("--")}
-    files = [a for a in arguments if not a.startswith("--")]
-    if not files:
-        listed = subprocess.run(["git", "ls-files", "--"] + FOLDERS, capture_output=True, text=True, check=True)
-        files = [f for f in listed.stdout.split("\n") if KINDS.search(f)]
+    named = [a for a in arguments if not a.startswith("--")]
+    folders = [a for a in named if pathlib.Path(a).is_dir()]
+    files = [a for a in named if a not in folders]
+    if folders or not named:
+        listed = subprocess.run(["git", "ls-files", "--"] + (folders or FOLDERS), capture_output=True, text=True,
+                                check=True)
+        files += [f for f in listed.stdout.split("\n") if KINDS.search(f)]
     files = [f for f in files if f != "tools/check-prose.py" and pathlib.Path(f).exists()]
     found = {path: list(places_of(path)) for path in files}
     allowed, status = remaining(), 0
