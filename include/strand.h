@@ -32,7 +32,7 @@
  *
  * Which callers:
  *
- *   any thread                 strand_run, strand_now, strand_in, strand_version
+ *   any thread                 strand_run, strand_now, strand_in, strand_version, strand_self, strand_id
  *   the owner of the scope     strand_join, strand_hand_off, strand_scope_join, strand_scope_join_first,
  *                              strand_scope_failure, strand_scope_wait_next
  *   the same, or any strand    strand_spawn, strand_spawn_with, strand_scope_cancel, strand_scope_count
@@ -117,22 +117,26 @@ typedef struct strand_exception strand_exception; /* strand/exception.h */
  * STRAND_TOGETHER, STRAND_COLLECT and STRAND_FIRST_WINS are policies. A scope has one policy at most. Consuming an
  * ended child means taking its result or its failure, and freeing its control block.
  *
- * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If children
- * were left that the owner had neither joined nor cancelled, STRAND_LIVE_STRANDS is thrown, unless another
- * exception is already on its way. A failure of a child that nobody has seen is thrown here at the latest. Entering a
- * scope throws STRAND_SYSTEM if there is no memory. In a no-suspend section or a monitor, leaving a scope with
+ * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If a child
+ * failed and the owner has not seen that, its exception is thrown here. If the owner has left a child without joining
+ * or cancelling it, even one that has ended by now, STRAND_LIVE_STRANDS is thrown, or suppressed in the exception of a
+ * failed child. An exception that leaves the block continues. Entering a scope throws STRAND_SYSTEM if there is no
+ * memory. In a no-suspend section or a monitor, leaving a scope with
  * anchored strands is misuse; an empty scope may be left. clang warns of every scope there, because it cannot tell.
  *
  * A server that spawns a strand for each connection and joins none opens its scope with STRAND_SERVICE. Without it,
- * every ended, unjoined child keeps its control block until the scope is joined or left. In a scope with the flag,
- * children that have returned, or were cancelled and have ended, do not count as live, nor in strand_scope_count. They
- * are consumed in the order of their ends: when the owner spawns into the scope, or is in strand_scope_join or
- * strand_scope_wait_next; drop functions run there. In an open scope another strand that spawns consumes some of them
- * too, up to the first that has a drop function. So their handles go stale, and joining one of them by itself, or
- * handing it off, is misuse; strand_wait takes any handle. The library logs one warning when a strand is spawned into a
- * scope that holds 10,000 or more ended, unjoined children. A scope with STRAND_FIRST_WINS is exempt. With
- * STRAND_SERVICE the library warns when a strand other than the owner spawns, and only the owner can consume the next
- * child: one with a drop function, or one that has failed.
+ * every ended, unjoined child keeps its control block until the scope is joined or left. In a scope with the flag:
+ *
+ *  - Children that have returned, or were cancelled and have ended, do not count as live, nor in strand_scope_count.
+ *  - The owner consumes them, in the order of their ends, when it spawns into the scope, or is in strand_scope_join or
+ *    strand_scope_wait_next. Drop functions run there.
+ *  - In an open scope another strand that spawns consumes some of them too, up to the first with a drop function.
+ *  - So their handles go stale. Joining one of them by itself, or handing it off, is misuse; strand_wait takes any
+ *    handle.
+ *
+ * The library logs one warning when a strand is spawned into a scope that holds 10,000 or more ended, unjoined
+ * children. A scope with STRAND_FIRST_WINS is exempt. With STRAND_SERVICE the library warns when a strand other than
+ * the owner spawns, and only the owner can consume the next child: one with a drop function, or one that has failed.
  */
 enum strand_scope_flag {
     STRAND_OPEN = 1,
@@ -213,12 +217,12 @@ size_t strand_scope_count(strand_scope scope);
 /* ---- strands --------------------------------------------------------------------------------------------- */
 
 /**
- * Run fn(arg) as the root strand of a new sub-process and wait for its end. `options` may be NULL: one pool of one
- * thread, which is the calling thread. Any thread may call it; a strand only if the options ask for threads of the
- * run's own.
+ * Start a run: execute fn(arg) as its root strand, and return when all its strands have ended. `options` may be NULL:
+ * one pool of one thread, which is the calling thread. Any thread may call it; a strand only if the options ask for
+ * threads of the run's own.
  *
  * Returns the result of fn. An exception that leaves fn is printed and ends the program with exit status 1, unless
- * options->uncaught is set; STRAND_SYSTEM is thrown in its place if the sub-process cannot be made.
+ * options->uncaught is set. If the run cannot be made, the call reports STRAND_SYSTEM in the same way.
  *
  * Any thread may call fork(2), strands included. In the child the runs of the parent are dead. It is misuse there to
  * use an object of a parent's run, to leave a block that was opened in one, or to return from a strand's function.
@@ -234,9 +238,9 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg);
  * caller if there are several threads. The call does not suspend. Only the owner of the scope may call it, or any
  * strand of the run if the scope is open. Cost: O(1).
  *
- * Returns the handle of the child. Throws STRAND_SYSTEM if there is no memory or strand_options.max_strands is reached;
- * no child was spawned then. The child gets its stack when it first runs; if there is no memory for it, the child ends
- * by STRAND_SYSTEM and has not run.
+ * Returns the handle of the child. Throws STRAND_SYSTEM if there is no memory (-ENOMEM), strand_options.max_strands is
+ * reached (-EAGAIN) or the scope is open and has been left (-ECANCELED); no child was spawned then. The child gets its
+ * stack when it first runs; if there is no memory for it, the child ends by STRAND_SYSTEM and has not run.
  *
  * The floating-point environment (rounding mode, exception masks; fesetenv) belongs to a strand across suspensions. A
  * strand may begin with the environment of an ended strand: a strand that changes it must restore it before it ends,
@@ -246,7 +250,8 @@ strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg);
 /** Spawn a child with attributes and copied arguments, like strand_spawn. `attr` may be NULL; attributes need
  * strand/pool.h, which defines them and the macro STRAND_ATTR. The call copies `size`
  * bytes of `args` and passes the address of the copy to fn; the copy lives as long as the strand. With size 0 fn gets
- * `args` itself. Returns the handle of the child. Throws what strand_spawn throws. */
+ * `args` itself. Returns the handle of the child. Throws what strand_spawn throws, and STRAND_SYSTEM with -ESHUTDOWN
+ * (onto another pool that is closing) or -ENXIO (the pool has no thread attr.pin). */
 strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size);
 
 /**
@@ -262,16 +267,17 @@ STRAND_BLOCKS void strand_wait(strand other);
 bool strand_ended(strand other);
 /**
  * Cancel a strand, any strand of the run: interrupt it from now on until it ends. `why` may be NULL; the call copies up
- * to 128 bytes of it. The call does not wait and is never interrupted. Cancelling {0}, a strand that has ended, or one
- * that is cancelled already has no effect. If the owner cancels a child, even an ended one, it may leave the child
- * unjoined.
+ * to 128 bytes of it. The call does not wait and is never interrupted. Cancelling {0} has no effect. Cancelling a
+ * strand that has ended, or one that is cancelled already, interrupts nothing. An owner that has cancelled a child,
+ * even an ended one, may leave the child unjoined.
  */
 void strand_cancel(strand s, const char *why);
 /**
  * Hand a child off: anchor it to an open scope instead. A child that has ended takes its result or failure along; a
  * child that comes into a cancelled scope is cancelled. Only the owner of the child's present scope may call it.
  * Handing a child to a scope of itself, or of a strand below it, is misuse. Returns 0, or -EINVAL if the scope is stale
- * or not open; the anchor is unchanged then. The call does not suspend.
+ * or not open; the anchor is unchanged then. The call does not suspend. Cost: O(depth of the scope's owner in the
+ * tree).
  */
 STRAND_CHECKED int strand_hand_off(strand child, strand_scope to);
 /** Get the calling strand, or {0} on a plain thread. Any thread may call it. */

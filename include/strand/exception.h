@@ -45,7 +45,7 @@ typedef struct strand_kind {
  *         STRAND_TIMED_OUT          a deadline block was left by its deadline
  *         STRAND_CHILD_CANCELLED    the joined child ended interrupted
  *           STRAND_PRUNED           likewise; a priority semaphore had pruned this child (strand/limit.h)
- *         STRAND_LIVE_STRANDS       a scope was left with live children
+ *         STRAND_LIVE_STRANDS       a scope was left with a child that its owner had neither joined nor cancelled
  *         STRAND_DEADLOCK           no strand of the run can continue (strand/pool.h: strand_options.out_of_work)
  *         STRAND_FOREIGN            a C++ exception left the function of a strand or an actor (docs/cxx.md)
  *         STRAND_SYSTEM             the system refused a resource; carries a negated errno code

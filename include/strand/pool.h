@@ -55,14 +55,13 @@ typedef struct strand_late strand_late; /* strand/debug.h */
  * closed and no thread is left that could drive it, the log says so.
  */
 enum strand_out_of_work {
-    /* Like STRAND_OUT_OF_WORK_THROW, unless something outside the run may wake a strand. That is so if the process has
-     * other threads, if an offloaded call continues that its caller has left (strand_offload_with), or if a plain
-     * thread has posted into a channel of the run before. Then the run waits; it does not notice threads that end more
-     * than five seconds later. If no thread has posted, the run looks once, after one or two seconds, for strands that
-     * wait for each other by locks or joins and that no thread outside can wake, and logs them. If there are none, it
-     * logs after five or six seconds, once, that nothing goes on unless a thread from outside acts; without /proc,
-     * where threads can't be counted, after one or two. In a seeded run, being out of work is a failure of the seed
-     * (docs/simulation.md). */
+    /* Like STRAND_OUT_OF_WORK_THROW, unless something outside the run may wake a strand: another thread of the
+     * process, an offloaded call that its caller has left (strand_offload_with), or a plain thread that has posted into
+     * a channel of the run before. Then the run waits, and does not notice when the last such thread ends more than
+     * five seconds later. If no thread has posted, it logs what it knows: after one or two seconds the strands that
+     * wait for each other by locks or joins, which no thread outside can wake; if there are none, after five or six
+     * seconds, that nothing goes on unless a thread from outside acts (without /proc after one or two). In a seeded
+     * run, being out of work is a failure of the seed (docs/simulation.md). */
     STRAND_OUT_OF_WORK_AUTO = 0,
     /* A deadlock: the log (on_log, or standard error) shows which strand waits for which, and the root strand throws
      * STRAND_DEADLOCK where it waits, so that the tree unwinds in order. If the root strand cannot be interrupted,
@@ -162,8 +161,8 @@ struct strand_options {
     enum strand_out_of_work out_of_work; /* the policy when no strand can continue */
     enum strand_balance balance;         /* the policy of the first pool */
     /* Restrict thread i of the first pool to the CPU cpus[i % cpus_count]. The caller keeps the array. All threads are
-     * then threads of the run, as with own_threads. strand_run throws STRAND_SYSTEM with -EINVAL if the process may not
-     * use one of the CPUs or cpus_count is 0. NULL allows all CPUs. */
+     * then threads of the run, as with own_threads. strand_run reports STRAND_SYSTEM with -EINVAL if the process may
+     * not use one of the CPUs or cpus_count is 0. NULL allows all CPUs. */
     const int *cpus;
     int cpus_count;
 };
@@ -216,22 +215,23 @@ typedef struct strand_pool_attr {
  * by strand_pool_close. `attr` may be NULL. Only the owner of the scope may call this function, or any strand of the
  * run if the scope is open (STRAND_SCOPE_OPEN). The call does not suspend. Cost: it starts threads, about 50 us each.
  *
- * Returns the handle of the pool. Throws STRAND_SYSTEM if the system refuses memory, threads or descriptors, or (with
- * -EINVAL) if the process may not use a CPU of the list; there is no pool then. Contradictory attributes are misuse.
+ * Returns the handle of the pool. Throws STRAND_SYSTEM if the system refuses memory, threads or descriptors, with
+ * -EINVAL if the process may not use a CPU of the list, or with -ECANCELED if the scope is open and has been left;
+ * there is no pool then. Contradictory attributes are misuse.
  */
 strand_pool strand_pool_open(strand_scope scope, const strand_pool_attr *attr);
 /** Get the pool that the calling strand runs on. */
 strand_pool strand_pool_self(void);
 /**
- * Close a pool: cancel its strands, wait for them, and end its threads. The call cancels those strands that were
- * spawned from other pools or handed off to them; their descendants end like those of any cancelled strand. `why`
+ * Close a pool: cancel its strands, wait for them, and end its threads. The call cancels each strand of the pool whose
+ * scope belongs to a strand of another pool; those strands cancel their own children as they unwind. `why`
  * appears in their traces; the call copies up to 128 bytes of it; it may be NULL. From now on a spawn onto the pool
  * from another pool throws STRAND_SYSTEM with -ESHUTDOWN. Several strands may close one pool; each of them waits.
  *
- * The call returns the pool's memory to the run, for the next pool that is opened; the records of a pool of one thread
- * are about 19 KB. The run keeps records of one-thread pools, and of pools with more threads, as many
- * of each as there were at a time. If the scope has not been left, only
- * the handle remains of the pool until then (256 bytes): functions that get it report that the pool is closed.
+ * The run reuses the records of closed pools and frees them when it ends; those of a pool of one thread take about
+ * 19 KB. One-thread and larger pools have separate records, so the run keeps as many of each as were open at once.
+ * Until the scope is left, the handle of a closed pool keeps 256 bytes: functions that get it report that the pool is
+ * closed.
  *
  * The call waits uninterruptibly, because it releases a resource. It is misuse in a strand of the pool or below one, in
  * a no-suspend section, and for the run's first pool, which ends with the run. Two strands that close each other's
@@ -268,7 +268,7 @@ typedef STRAND_FLAGS_(strand_drive_flag) strand_drive_flags;
  * left, ends inside such a call, and the closing strand waits for that. In a seeded run a simulated thread runs the
  * pool, and this call only reports whether the pool has ended.
  *
- * Returns 1 while the pool exists, and 0 when it has ended; the handle must not be used after that. Returns -EBUSY if
+ * Returns 1 while the pool exists, and 0 when it has ended. Returns -EBUSY if
  * another thread drives the pool now, and -EPERM if another thread has driven it before.
  */
 int strand_pool_drive(strand_pool pool, strand_time until, strand_drive_flags flags);

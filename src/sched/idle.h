@@ -3,17 +3,20 @@
  * transitions are in idle.c, the wake-ups in kick.c. The search that the seeker makes is in seek.c: it calls these
  * transitions and changes no state itself.
  *
- * PARTIES   the threads of a pool; producers (busy threads that push, anybody that posts).
+ * PARTIES   the threads of a pool; pushers (busy threads of the pool); posters and threads that start a timer.
  * STATE     per thread: busy, idle, polling. Per pool, under its lock: the seeker, the sleepers, how many are busy,
- *           whether the seeker is parked. `kick` mirrors for producers, which read it without the lock, whether a
- *           thread has to be woken.
+ *           whether the seeker is parked. `kick` mirrors for the other parties, which read it without the lock,
+ *           whether a thread has to be woken.
  *
  *             busy --thread_to_idle--> idle --thread_to_polling--> polling --thread_to_busy--> busy
- *                                      idle --thread_to_asleep--> (asleep, still idle) --woken with the role--> polling
+ *             busy <--thread_from_idle-- idle (pinned work, or an order to end)
+ *                                      idle --thread_to_asleep--> (asleep, still idle) --pool_give_role--> polling
+ *                                      (asleep) --its time is over, or pool_rouse--> idle
  *                                                                 polling --pool_park--> (parked) --kicked--> polling
  *
- * INVARIANTS [K1] work in a queue, and a thread that is not busy: then a thread that is awake is going to search, or a
- *           wake-up is on its way. [K2] at most one seeker. [K4] a thread that sleeps without a time limit leaves
+ * INVARIANTS [K1] if work is queued and a thread is not busy, then a thread that is awake is going to search, a wake-up
+ *           is on its way, or a thread will wake at a set time (`futile`). A fibre in a slot is work only when it is
+ *           stale ([K3] of seek.c). [K2] at most one seeker. [K4] a thread that sleeps without a time limit leaves
  *           timers, descriptors and slots to a seeker that waits, or to a sleeper that wakes by itself soon. [K5] a
  *           post waits for no lock: the poster may be the handler of a signal, on the very thread that holds it. The
  *           poster leaves `rung`, and the thread that releases the lock does what it asks for. [K6] a thread that is
@@ -21,17 +24,18 @@
  *           lock (kickers), and the thread that closes the pool waits for it. The seeker may wake up by itself
  *           meanwhile, run the pool's last strand, and end. [K7] a thread of a pool that is stopped does not sleep: it
  *           finds `stop`, or is woken.
- * ORDERING  a thread that is about to wait sets kick, then passes a barrier that all running threads pass too
- *           (membarrier; a fence where there is none), then checks once more. A producer pushes, then reads kick,
- *           without a fence. Either the check sees the push or the producer sees the kick [K1]. Posts are a full
- *           barrier themselves, and so is kick's store. A poster stores `rung`, then tries the lock; the thread that
- *           releases it clears the lock, then reads `rung`; a full barrier between the two of each [K5]. The seeker
- *           stores `until`, then kick, and after its barrier reads the time of the next timer. A thread that starts a
- *           timer stores that time, and after its barrier reads kick, then `until`. Either the seeker wakes by then, or
- *           that thread kicks it [K1]. `stop` is stored (release) before the lock is taken to wake the threads, and
- *           loaded (acquire) after the lock was held to wait: a thread that is not woken finds it [K7]. The decrement
- *           of kickers (release) pairs with the closing thread's load (acquire): the wake-up comes before the close
- *           [K6].
+ * ORDERING  the seeker, before it waits in the poller, and a thread that gives the role up while others sleep: each
+ *           stores kick, executes a barrier that all running threads pass too (membarrier; a fence where there is
+ *           none), and then checks for work again. A thread that sleeps without the role needs neither: it sleeps only
+ *           while another thread has the role. A pusher pushes, then reads kick, without a fence. Either the check sees
+ *           the push or the pusher sees the kick [K1]. Posts are a full barrier themselves, and so is kick's store. A
+ *           poster stores `rung`, then tries the lock; the thread that releases it clears the lock, then reads `rung`;
+ *           a full barrier between the two of each [K5]. The seeker stores `until`, then kick, and after its barrier
+ *           reads the time of the next timer. A thread that starts a timer stores that time, and after its barrier
+ *           reads kick, then `until`. Either the seeker wakes by then, or that thread kicks it [K1]. `stop` is stored
+ *           (release) before the lock is taken to wake the threads, and loaded (acquire) after the lock was held to
+ *           wait: a thread that is not woken finds it [K7]. The decrement of kickers (release) pairs with the closing
+ *           thread's load (acquire): the wake-up comes before the close [K6].
  * PROGRESS  the lock is held for a few instructions; system calls are made outside of it. A seeker whose wake-up by a
  *           push has found nothing, or whose theft was not worth it, is not woken by pushes for a while, doubled each
  *           time (`futile`), and searches by itself at its end. With nothing to do no thread wakes up.
@@ -61,8 +65,8 @@ void thread_from_asleep(struct thread *thread);
 /* A busy thread takes the role for one pass over timers and posts, if the role is free; and gives it back. */
 bool thread_takes_role(struct thread *thread);
 void thread_gives_role(struct thread *thread);
-/* The seeker waits in the poller, at least for `nap`, until it is kicked or has something to do. eager: a push wakes
- * it. rounds: how often it has waited in this search. Returns whether it was kicked. */
+/* The seeker waits in the poller until it is kicked or has something to do, and not before the instant `nap` (0:
+ * none). eager: a push wakes it. rounds: how often it has waited in this search. Returns whether it was kicked. */
 bool pool_park(struct thread *thread, struct pool *pool, bool eager, int rounds, int64_t nap);
 
 /* After a wake-up that found nothing, pushes don't wake for this long, doubled each time. */

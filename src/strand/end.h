@@ -5,8 +5,11 @@
  * STATE     ends: 0, or a list of wait nodes (the newest first), with bits: LOCK (a party changes the list or the
  *           anchor), NOTIFY (the scope is notified of the end in any case), OVER (the strand has ended; the list stays
  *           empty).
- *             nodes --(swap)--> nodes', LOCK --> nodes''    waiters, hand-off
- *             nodes --(swap)--> nodes+NOTIFY                the owner joins its plain scope
+ *             nodes --(swap)--> node, nodes                 a waiter links its node
+ *             nodes --(swap)--> nodes+LOCK --> fewer nodes  a waiter takes its node out
+ *             nodes --(swap)--> nodes+LOCK --> nodes+NOTIFY a hand-off, after which the scope is another
+ *             nodes --(swap)--> nodes+NOTIFY                the owner joins its plain scope; a spawn into a scope with
+ *                                                           flags sets it before others see the strand
  *             nodes --(swap)--> OVER                        the end, if the scope is not notified
  *             nodes --(swap)--> nodes+LOCK --> OVER         the end of a strand that failed, or has NOTIFY
  * OWNERSHIP outcome, result and exception belong to the strand before OVER, and to the owner after it.
@@ -15,8 +18,9 @@
  *           [E4] under LOCK, if a node is marked LINKED_BACK, so are all nodes behind it, and link.prev of each points
  *           to the node before it (NULL for the first), except that nodes may have been linked before the first marked
  *           one since. So each node is marked once, and removing n nodes costs O(n).
- * ORDERING  [E5] loads of `ends` acquire, stores release, swaps do both. So what the strand did happens before its end
- *           is seen, a node in the list is complete, and each critical section under LOCK happens before the next.
+ * ORDERING  [E5] loads of `ends` acquire, unless a swap follows; stores release, swaps do both. So what the strand did
+ *           happens before its end is seen, a node in the list is complete, and each critical section under LOCK
+ *           happens before the next.
  * NOT DONE  a counted reference for as long as a strand waits: a reference until its node is linked is enough, because
  *           the end releases every linked node [E2], and an interrupted waiter reaches the strand by its handle.
  * TESTED BY tests/models/end.pml, tests/models/wait.pml (the release of a node).
@@ -54,10 +58,10 @@ void end_refused(struct member *member, int error);
 void ends_unlink(struct thread *thread, strand handle, struct wait_node *node);
 void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before);
 
-/* Waits for the end of a strand, which the caller keeps from being freed until the node is linked. has_ref: the caller
- * has a reference, which is released then. `handle` is the strand's. floor: sources below it are put off. `first`: a
- * fibre to run next, which the caller has taken out of its queue, or NULL. Returns false if the wait was
- * interrupted. */
+/* Waits for the end of a strand, which the caller keeps from being freed until the node is linked. has_ref: the call
+ * releases the caller's reference after the node is linked. `handle` is the strand's. floor: sources below it are put
+ * off. `first`: a fibre to run next, which the caller has taken out of its queue, or NULL. Returns false if the caller
+ * has to check again: the wait was interrupted, or did not begin. */
 bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle, uint32_t floor, struct fibre *first,
               bool has_ref);
 /* Spins until OVER: the end of the child is under way on another thread. NULL is allowed. */

@@ -19,8 +19,8 @@
  * INVARIANTS [W1] one claim for each arming. [W2] when an operation returns, no source holds a node or timer of its
  *           wait: each source that did not win has released it, or the strand has withdrawn it. [W3] an interrupter
  *           with an index below the floor leaves the wait alone, so a shielded waiter keeps its place. [W4] no
- *           interruption is lost between the check and the parking. [W5] if strands try to claim each other's waits,
- *           the strand with the highest address lets its wait be claimed.
+ *           interruption is lost between the check and the parking. [W5] if two trying strands want each other's wait,
+ *           the one with the higher address returns to ARMED for a moment, and the other claims it.
  * ORDERING  [W4] seq_cst: the strand stores ARMED, then reads due; an interrupter raises due, then reads the state. One
  *           of them sees the other. [W1] claims release, and wait_over acquires: what the source did happens before the
  *           operation returns. A claim acquires the ARMED that it replaces, with what the strand did before it armed.

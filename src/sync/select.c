@@ -2,11 +2,11 @@
  * Select: waiting for one of many. Page: docs/protocols/select.md; the sources are behind source.h.
  *
  * PARTIES   the strand that selects; its sources, one for each case; interrupters.
- * PROTOCOL  first every case is tried once, each by itself, as a plain operation (unless the order counts: that would
- *           not be one linearization point). Then the strand arms its wait and stands with one case after the other:
- *           from the first linked node on a source may claim the wait. A case that can happen retracts the wait first;
- *           one that needs another strand's wait goes over WAIT_TRYING. So whichever case comes first, the others do
- *           not happen. At the end all nodes are unlinked.
+ * PROTOCOL  first every case is tried once, each by itself, as a plain operation. An ordered select on several threads
+ *           skips this round: an earlier case could become possible after its try. Then the strand arms its wait and
+ *           stands with one case after the other: from the first linked node on a source may claim the wait. A case
+ *           that can happen retracts the wait first; one that needs another strand's wait goes over WAIT_TRYING. So
+ *           whichever case comes first, the others do not happen. At the end all nodes are unlinked.
  * STATE     the nodes lie in a record of a slab, one for each case, all of one epoch. `live` counts the cases that have
  *           not dropped out, plus one while the select is still standing with its cases.
  * INVARIANTS [X1] the wait is claimed, or retracted, once for each arming: exactly one case happens. [X2] at each
@@ -18,8 +18,9 @@
  *           order too, and a long select would hold up every other user. A node that stays in a queue after its select:
  *           its memory would have to outlive the select. A timer for each instant: only the earliest can win. The idea
  *           of a tentative claim is that of Reppy, Russo and Xiao, "Parallel Concurrent ML" (ICFP 2009).
- * PROGRESS  a trying strand waits only for a strand with a higher address, which backs off; it takes no lock. Two
- *           strands may miss each other's moment of backing off for a while; each try takes a few instructions.
+ * PROGRESS  a trying strand may spin while it holds its source's lock. It waits only for a strand with a higher
+ *           address, which needs no further lock to back off, so there is no deadlock. Two strands may miss each
+ *           other's moment of backing off for a while; each try takes a few instructions.
  * TESTED BY tests/models/select.pml, tests/models/close.pml (dropping out), tests/spec/select.c, tests/stress/select.c.
  */
 #include "source.h"
