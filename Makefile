@@ -555,6 +555,8 @@ example-checks := $(if $(filter debug,$(MODE)),-D_GNU_SOURCE= -include strand/ch
 $(OUT)/obj/examples/%.o: examples/%.c $(OUT)/flags
 	$(call compile,-U_GNU_SOURCE -Iinclude $(thread-safety) $(example-checks))
 
+# Its functions can be found by name.
+$(test-programs)/unit/arch_landing: private link-flags += -rdynamic
 $(test-programs)/unit/%: $(test-objects)/unit/%.o $(OUT)/libstrand-internal.a $(write-counters)
 	$(call link,$(CC),-l:libboost_context.a)
 $(test-programs)/httpd/%: $(test-objects)/httpd/%.o $(test-objects)/httpd/client.o $(harness) $(library)

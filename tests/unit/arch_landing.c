@@ -61,6 +61,7 @@ __asm__(".section .data.rel.ro, \"aw\", @progbits\nlanding_c: .quad __gcc_person
 #define END_OR_DIE "test %rbx, %rbx\njne 1f\ncall landing_ends\n1: call abort"
 #define END_AFTER_A_LOOP "0: dec %rbx\njne 0b\njmp 1f\n1: call landing_ends"
 #define END_OR_TRAP "test %rbx, %rbx\njne 1f\ncall landing_ends\n1: ud2"
+#define END_OR(function) "test %rbx, %rbx\njne 1f\ncall landing_ends\n1: jmp " #function
 #define LEAVE "call landing_leaves\ncall landing_ends"
 #define LEAVE_TWO "test %rbx, %rbx\njne 1f\ncall landing_cleans_up\n1: call landing_leaves\n" LEAVE
 #define TERMINATE "mov %rax, %rdi\ncall landing_terminates"
@@ -78,6 +79,20 @@ __asm__(".text\n.globl landing_begins_catch\nlanding_begins_catch: ret\n"
         ".globl landing_ends\nlanding_ends: ud2\nlanding_cleans_up: ret\n.globl landing_leaves\nlanding_leaves: ret\n"
         "landing_terminates: push %rax\ncall landing_begins_catch\ncall landing_ends\nud2\n"
         ".section .data.rel.ro, \"aw\", @progbits\nlanding_word: .quad landing_ends\n.text\n");
+
+/* Functions that end in a call, which so does not return. The linker exports the names of reports (Makefile). */
+#define CALLS_LAST(name, call)                                                                                         \
+    __asm__(".text\n.type " #name ", @function\n" #name ":\n.cfi_startproc\n" call "\n.cfi_endproc\n.size " #name      \
+            ", . - " #name "\nud2\n")
+__asm__(".text\n.globl __asan_report_here\n.type __asan_report_here, @function\n__asan_report_here: ud2\n"
+        ".size __asan_report_here, . - __asan_report_here\n"
+        ".globl __ubsan_handle_here\n.type __ubsan_handle_here, @function\n__ubsan_handle_here: ud2\n"
+        ".size __ubsan_handle_here, . - __ubsan_handle_here\n");
+CALLS_LAST(landing_reports, "call __asan_report_here");
+CALLS_LAST(landing_handles, "call __ubsan_handle_here");
+CALLS_LAST(landing_exits, "call exit@PLT");
+CALLS_LAST(landing_calls_a_word, "call *landing_c(%rip)");
+CALLS_LAST(landing_calls_no_name, "call landing_cleans_up");
 
 FRAME(no_call_may_throw, CXX, "", NO_TYPES ".byte 1\n.uleb128 0\n");
 FRAME(in_c, C, "", NO_TYPES ".byte 1\n.uleb128 0\n");
@@ -101,6 +116,11 @@ CLEANS_UP(resumes, RESUME);
 CLEANS_UP(ends_or_resumes, END_OR_RESUME);
 CLEANS_UP(ends_or_jumps_anywhere, END_OR_JUMP_ANYWHERE);
 CLEANS_UP(ends_or_is_unknown, END_OR_UNKNOWN);
+CLEANS_UP(ends_or_reports, END_OR(landing_reports));
+CLEANS_UP(ends_or_handles, END_OR(landing_handles));
+CLEANS_UP(ends_or_exits, END_OR(landing_exits));
+CLEANS_UP(ends_or_calls_a_word, END_OR(landing_calls_a_word));
+CLEANS_UP(ends_or_calls_no_name, END_OR(landing_calls_no_name));
 CLEANS_UP(leaves, LEAVE);
 CLEANS_UP(leaves_two, LEAVE_TWO);
 FRAME(catches_type_or_ends, CXX, END_OR_HANDLE_TYPE,
@@ -200,6 +220,11 @@ int main(void)
     CHECK(LANDS(ends_or_resumes));
     CHECK(LANDS(ends_or_jumps_anywhere));
     CHECK(LANDS(ends_or_is_unknown));
+    CHECK(!LANDS(ends_or_reports));
+    CHECK(!LANDS(ends_or_handles));
+    CHECK(LANDS(ends_or_exits));
+    CHECK(LANDS(ends_or_calls_a_word));
+    CHECK(LANDS(ends_or_calls_no_name));
     CHECK(LANDS(leaves));
     passed = 1;
     CHECK(!LANDS(leaves));

@@ -335,11 +335,21 @@ static void with_cxx(void)
     CHECK(globals && globals->caught == NULL && globals->uncaught == 0);
 }
 
+static void the_stack_pointer_of_a_jump_is_known(void)
+{
+    int stack;
+    void *own[8] = {[6] = &stack}, *builtin[8] = {[2] = &stack}, *with_a_shadow_stack[8] = {[3] = &stack};
+    CHECK(arch_jump_stack(own, 1) == &stack);
+    CHECK(arch_jump_stack(builtin, 0) == &stack);
+    CHECK(arch_jump_stack(with_a_shadow_stack, 0) == &stack);
+}
+
 int main(void)
 {
     CHECK_CHILD(without_cxx);
     CHECK_CHILD(with_cxx);
     CHECK_EQUAL(arch_process_start(), 0);
+    the_stack_pointer_of_a_jump_is_known();
     clean_ups_run_innermost_first_and_once();
     a_normal_way_out_jumps_nowhere();
     a_clean_up_may_contain_a_try();
