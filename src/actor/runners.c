@@ -283,19 +283,26 @@ static COLD bool looks_for_idle(struct thread *thread, struct runners *runners)
     return true;
 }
 
-/* Give the first of the activations that starve to an idle runner. NULL: there is no such activation, or no such runner
- * [T3]. */
+/* Gives the first of the activations that starve to a runner that the caller has taken out of the idle ones. Returns
+ * false, with the runner idle again, if there is none any more. */
+static bool feed(struct thread *thread, struct runners *runners, struct runner *r)
+{
+    struct activation *activation = runners_starved(thread, runners);
+    if (activation)
+        runners_assign(r, activation);
+    else
+        release_idle(thread, runners, r);
+    return activation;
+}
+
+/* Gives the first of the activations that starve to an idle runner. Returns NULL if there is no such activation, or no
+ * such runner [T3]. */
 static COLD struct runner *feed_idle(struct thread *thread, struct runners *runners)
 {
     struct runner *r;
-    while (plain_load(&runners->starved, memory_order_seq_cst) && (r = take_any(thread, runners))) { /* [T3] */
-        struct activation *activation = runners_starved(thread, runners);
-        if (activation) {
-            runners_assign(r, activation);
+    while (plain_load(&runners->starved, memory_order_seq_cst) && (r = take_any(thread, runners))) /* [T3] */
+        if (feed(thread, runners, r))
             return r;
-        }
-        release_idle(thread, runners, r);
-    }
     return NULL;
 }
 
@@ -325,14 +332,9 @@ void runners_relay_(struct thread *thread, struct runners *runners)
 bool runners_wakes_itself_(struct thread *thread, struct runner *r)
 {
     struct runners *runners = r->runners;
-    while (plain_load(&runners->starved, memory_order_seq_cst) && seize(r)) { /* [T3] */
-        struct activation *activation = runners_starved(thread, runners);
-        if (activation) {
-            runners_assign(r, activation);
+    while (plain_load(&runners->starved, memory_order_seq_cst) && seize(r)) /* [T3] */
+        if (feed(thread, runners, r))
             return true;
-        }
-        release_idle(thread, runners, r);
-    }
     return false;
 }
 

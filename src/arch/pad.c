@@ -101,13 +101,19 @@ static unsigned meaning_of_word(const void *word, const struct arch_catcher *cat
     return name ? meaning_of_name(name, catcher) : meaning;
 }
 
+/* The word of a function that is a stub of the linker: it jumps to the address in the word. NULL: it is none. */
+static const void *word_of_stub(const uint8_t *function)
+{
+    struct arch_instruction stub;
+    bool is = arch_decode(arch_skip_endbr64(function), &stub) && stub.way == ARCH_JUMPS;
+    return is ? stub.word : NULL;
+}
+
 /* 0: it is not known. */
 static unsigned meaning_of_function(const uint8_t *function, const struct arch_catcher *catcher)
 {
-    struct arch_instruction stub;
-    if (arch_decode(arch_skip_endbr64(function), &stub) && stub.way == ARCH_JUMPS && stub.word)
-        return meaning_of_word(stub.word, catcher);
-    return meaning_of_address((uintptr_t)function, catcher);
+    const void *word = word_of_stub(function);
+    return word ? meaning_of_word(word, catcher) : meaning_of_address((uintptr_t)function, catcher);
 }
 
 /* clang calls a function of the program's own, __clang_call_terminate, which catches the exception and terminates. */
@@ -131,13 +137,11 @@ static bool catches_and_terminates(const uint8_t *code, const struct arch_catche
 static bool reports(const struct arch_instruction *call)
 {
     static const char *const beginnings[] = {"__asan_report_", "__ubsan_handle_"};
-    struct arch_instruction stub;
-    const char *name = NULL;
     Dl_info info;
     if (!call->target)
         return false;
-    if (arch_decode(arch_skip_endbr64(call->target), &stub) && stub.way == ARCH_JUMPS && stub.word)
-        name = name_of_word(stub.word);
+    const void *word = word_of_stub(call->target);
+    const char *name = word ? name_of_word(word) : NULL;
     if (!name && dladdr(call->target, &info) && info.dli_saddr == call->target)
         name = info.dli_sname;
     for (size_t i = 0; name && i < sizeof beginnings / sizeof *beginnings; i++)

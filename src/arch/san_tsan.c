@@ -45,7 +45,7 @@ ARCH_NOT_INSTRUMENTED static char *lowest_used(char *begin, const char *end, siz
     return begin;
 }
 
-ARCH_NOT_INSTRUMENTED static void map_anew(char *low, char *top)
+ARCH_NOT_INSTRUMENTED static void map_again(char *low, char *top)
 {
     char kept[4096];
     size_t page = arch_page_size();
@@ -75,7 +75,7 @@ ARCH_NOT_INSTRUMENTED void *tsan_make(char *low, size_t size)
     if (!arch_state.fiber_maker)
         arch_state.fiber_maker = __tsan_create_fiber(0);
     __tsan_switch_to_fiber(arch_state.fiber_maker, NO_ORDER);
-    map_anew(low, low + size);
+    map_again(low, low + size);
     void *fiber = __tsan_create_fiber(0);
     __tsan_switch_to_fiber(self, NO_ORDER);
     tsan_unlock();

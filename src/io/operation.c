@@ -120,7 +120,7 @@ static void pass_baton_on(struct operation *op)
 
 /* Another object is behind the number: the operation, which has not waited for the previous object, starts again on the
  * new one. Returns 0 or a negated errno code. */
-static int begin_anew(struct operation *op)
+static int begin_again(struct operation *op)
 {
     struct descriptor *d = op->d;
     enum side_name side = (enum side_name)(op->side - d->sides);
@@ -166,7 +166,7 @@ static void clear_ready(struct operation *op, bool unless_ended)
 
 int operation_mistaken(struct operation *op, int error)
 {
-    return descriptor_is_replaced(op->thread, op->d) ? begin_anew(op) : error;
+    return descriptor_is_replaced(op->thread, op->d) ? begin_again(op) : error;
 }
 
 void operation_drained(struct operation *op)
@@ -286,7 +286,7 @@ static int wait_seeded(struct operation *op)
 static int wait_for_side(struct operation *op)
 {
     if (!op->waited && UNLIKELY(descriptor_is_replaced(op->thread, op->d))) /* [D4] */
-        return begin_anew(op);
+        return begin_again(op);
     struct descriptor *d = op->d;
     struct side *side = op->side;
     struct cb *me = op->me;
@@ -338,7 +338,7 @@ int operation_ready(struct operation *op)
         op->seen = atomic_load_explicit(&side->events, memory_order_acquire); /* [D2] */
         bool free = op->baton || !atomic_load_explicit(&side->waited, memory_order_relaxed);
         if (UNLIKELY(atomic_load_explicit(&op->d->users, memory_order_relaxed) & CLOSING)) {
-            int error = descriptor_going(op->d) == GOING_REPLACED ? begin_anew(op) : -EBADF;
+            int error = descriptor_going(op->d) == GOING_REPLACED ? begin_again(op) : -EBADF;
             if (error)
                 return error;
             continue;

@@ -138,7 +138,7 @@ struct cb {
                           locals, threw, or had locks */
     bool counted : 1;  /* against options.max_strands */
     bool section_by_mutex : 1; /* section.h */
-    bool anew : 1;             /* its select has tried all cases once: a channel that it finds gone existed then */
+    bool tried : 1;            /* its select has tried all cases once: a channel that it finds gone existed then */
     bool guest : 1;            /* it runs on a shared fibre */
     strand_fn *fn;
     union {

@@ -12,7 +12,7 @@ static inline __attribute__((always_inline)) struct chan *chan_in(struct thread 
     struct chan *chan = chan_find(thread, handle);
     if (LIKELY(chan && (c->value || !chan->size)))
         return chan;
-    return !chan && me->anew ? NULL : chan_misused_(thread, chan, handle, "strand_select");
+    return !chan && me->tried ? NULL : chan_misused_(thread, chan, handle, "strand_select");
 }
 
 static inline __attribute__((always_inline)) enum answer stand(struct thread *thread, struct cb *me, strand_case *c,

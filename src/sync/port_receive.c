@@ -310,7 +310,7 @@ static strand_port handle_in(const strand_case *c)
 static struct port *port_in(struct thread *thread, struct cb *me, const strand_case *c)
 {
     struct port *port = port_find(thread, handle_in(c));
-    bool good = port ? (size_t)c->detail >= port->message_size && (c->value || !port->message_size) : me->anew;
+    bool good = port ? (size_t)c->detail >= port->message_size && (c->value || !port->message_size) : me->tried;
     if (UNLIKELY(!good))
         port_misused(thread, port, handle_in(c), c->value, (size_t)c->detail, "strand_select");
     return port;

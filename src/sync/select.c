@@ -460,8 +460,8 @@ int strand_select(strand_case *cases, size_t count, strand_select_flags flags)
     s.now = flags & STRAND_SELECT_NOW;
     if (LIKELY(!s.now))
         may_block(thread, s.me, "strand_select");
-    if (s.me->anew)
-        s.me->anew = false;                                                            /* set by an earlier select */
+    if (s.me->tried)
+        s.me->tried = false;                                                           /* set by an earlier select */
     bool by_wait = (flags & STRAND_SELECT_ORDERED) && count > 1 && thread->concurrent; /* [X3] */
     for (;;) {
         uint32_t live = by_wait;
@@ -475,11 +475,11 @@ int strand_select(strand_case *cases, size_t count, strand_select_flags flags)
             return -EAGAIN;
         s.tried = !thread->concurrent && live == s.count;
         if (!by_wait)
-            s.me->anew = true; /* all objects existed when they were tried */
+            s.me->tried = true; /* all objects existed when they were tried */
         result = wait_for_one(&thread, &s);
         if (LIKELY(result != AGAIN))
             return result;
-        s.me->anew = true;
+        s.me->tried = true;
     }
 }
 

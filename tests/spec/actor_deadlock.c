@@ -174,6 +174,12 @@ static void see_failures(void *state, strand_message *message)
 
 static const strand_actor_class observer = {.size = sizeof observer, .name = "observer", .receive = see_failures};
 
+static void observe_failures(strand_actors system)
+{
+    strand_actor eyes = strand_actor_spawn(system, NULL, &observer, NULL, 0);
+    CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ACTOR_FAILURE), 0);
+}
+
 /* The child fails when its parent waits. */
 static void *let_fail(void *arg)
 {
@@ -201,9 +207,8 @@ static void check_ways(void)
         begin();
         answer got = {0};
         STRAND_ACTORS(system, NULL);
-        strand_actor a = strand_actor_spawn(system, NULL, &parent, NULL, 0),
-                     eyes = strand_actor_spawn(system, NULL, &observer, NULL, 0);
-        CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ACTOR_FAILURE), 0);
+        strand_actor a = strand_actor_spawn(system, NULL, &parent, NULL, 0);
+        observe_failures(system);
         STRAND_SCOPE(scope);
         if (!early)
             strand_spawn(scope, let_fail, TEST_PTR(how));
@@ -279,9 +284,8 @@ TEST_INSIDE(a_parent_waits_for_a_failed_child_that_it_has_stopped_or_restarted)
         begin();
         answer got = {0};
         STRAND_ACTORS(system, NULL);
-        strand_actor a = strand_actor_spawn(system, NULL, &by_hand, NULL, 0),
-                     eyes = strand_actor_spawn(system, NULL, &observer, NULL, 0);
-        CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ACTOR_FAILURE), 0);
+        strand_actor a = strand_actor_spawn(system, NULL, &by_hand, NULL, 0);
+        observe_failures(system);
         CHECK_EQ(strand_ask(a, STRAND_MSG(act, ways[i]), STRAND_INTO(answer, &got)), 0);
         CHECK_EQ(got.error, 0);
     }
@@ -308,9 +312,8 @@ TEST_INSIDE(an_actor_waits_for_one_below_about_which_another_decides)
     begin();
     answer got = {1};
     STRAND_ACTORS(system, NULL);
-    strand_actor a = strand_actor_spawn(system, NULL, &patient, NULL, 0),
-                 eyes = strand_actor_spawn(system, NULL, &observer, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ACTOR_FAILURE), 0);
+    strand_actor a = strand_actor_spawn(system, NULL, &patient, NULL, 0);
+    observe_failures(system);
     decides_itself = true;
     CHECK_EQ(strand_ask(a, STRAND_MSG(act, 0), STRAND_INTO(answer, &got)), 0);
     decides_itself = false;
@@ -335,9 +338,8 @@ TEST_INSIDE(others_than_its_parent_wait_until_a_failed_child_is_decided_about)
     begin();
     answer got = {1};
     STRAND_ACTORS(system, NULL);
-    strand_actor a = strand_actor_spawn(system, NULL, &lingering, NULL, 0),
-                 eyes = strand_actor_spawn(system, NULL, &observer, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, eyes, STRAND_ACTOR_FAILURE), 0);
+    strand_actor a = strand_actor_spawn(system, NULL, &lingering, NULL, 0);
+    observe_failures(system);
     CHECK_EQ(strand_tell(a, STRAND_MSG(act, 0)), 0);
     test_yield_until(&waits, 1);
     CHECK_EQ(strand_ask(the_child, STRAND_MSG(question), STRAND_INTO(answer, &got)), 0);

@@ -5,6 +5,7 @@
 #define SUITE dump
 #include "test.h"
 
+#include "dozing.h"
 #include "scenario.h"
 
 #include <errno.h>
@@ -42,21 +43,6 @@ static int dump_three_times(int fd)
 }
 
 /* ---- strands one by one -------------------------------------------------------------------------------------- */
-
-static _Atomic int started;
-
-static NOINLINE void doze_off(void)
-{
-    started++;
-    strand_sleep(FOREVER);
-    __asm__ volatile("");
-}
-
-static void *sleeper(void *arg)
-{
-    doze_off();
-    return arg;
-}
 
 static NOINLINE void wait_for_a_child(strand child)
 {

@@ -4,24 +4,10 @@
 #define SUITE dump_pools
 #include "test.h"
 
+#include "dozing.h"
 #include "printed.h"
 
 #include "strand/debug.h"
-
-static _Atomic int started;
-
-static NOINLINE void doze_off(void)
-{
-    started++;
-    strand_sleep(FOREVER);
-    __asm__ volatile("");
-}
-
-static void *sleeper(void *arg)
-{
-    doze_off();
-    return arg;
-}
 
 static strand_pool open_pool(strand_scope scope, const char *name, int threads)
 {
