@@ -74,9 +74,9 @@ int strand_close(int fd);
  * this call, the library recognises a reused number in two cases: at once if it makes the new descriptor itself, and
  * before a strand waits for it if another library made the old one. Strands that still wait for the old one get -EBADF
  * then. In any other case the new descriptor is taken for the old one. A number that no strand has used is ignored. The
- * call is never interrupted. Cost: O(1).
+ * call suspends and is never interrupted; in a no-suspend section it is misuse. Cost: O(1).
  */
-void strand_forget(int fd);
+STRAND_SECTION_EXCLUDES_ void strand_forget(int fd);
 /** Make a pipe: read from fds[0], write to fds[1]. Any thread may call it. Returns 0 or a negated errno code. */
 int strand_pipe(int fds[2]);
 

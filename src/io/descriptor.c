@@ -366,16 +366,27 @@ void descriptor_forget(struct thread *thread, int fd)
     (void)descriptor_leave(thread, d);
 }
 
-int descriptor_close(struct thread *thread, int fd)
+/* As enter, for a caller that must not suspend. Returns -EAGAIN if the record still belongs to an object whose number
+ * was reused: its operations may need this thread to leave. The thread that closes a number runs meanwhile, so that can
+ * be waited for. */
+static int enter_unsuspended(struct thread *thread, struct descriptor *d)
+{
+    int error;
+    while ((error = count_in(thread, d)) == -EAGAIN && descriptor_going(d) != GOING_REPLACED)
+        platform_await(thread);
+    return error;
+}
+
+int descriptor_close(struct thread *thread, int fd, bool may_suspend)
 {
     struct descriptor *d;
     struct batch woken;
     batch_init(&woken);
     int error = find(thread, fd, &d);
-    if (error == -EMFILE || error == -ENOMEM)
-        return fd_close(thread, fd); /* an object without a record has no operations inside */
     if (!error)
-        error = enter(&thread, d);
+        error = may_suspend ? enter(&thread, d) : enter_unsuspended(thread, d);
+    if (error == -EMFILE || error == -ENOMEM || error == -EAGAIN)
+        return fd_close(thread, fd); /* an object without a record has no operations inside */
     if (error)
         return error;
     bool first = descriptor_turn_out(thread, d, GOING_CLOSED, &woken);

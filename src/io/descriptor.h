@@ -122,7 +122,7 @@ bool descriptor_turn_out(struct thread *thread, struct descriptor *d, enum going
 bool descriptor_is_replaced(struct thread *thread, struct descriptor *d);
 /* Replace the record, which is out of date. The caller is inside, and leaves. */
 void descriptor_replaced(struct thread *thread, struct descriptor *d);
-/* Forget all about a number. Waits for the operations inside, which return -EBADF. */
+/* Forget all about a number. Suspends until the operations inside have left; they return -EBADF. */
 void descriptor_forget(struct thread *thread, int fd);
 
 /* One operation on one side of a descriptor. It is on its strand's stack and private to it. */
@@ -185,7 +185,9 @@ void operations_claim(struct thread *thread, struct descriptor *d, struct batch 
  * elsewhere. Any thread. */
 void descriptor_made(int fd);
 /* Close the object behind the number at once (or, if no descriptor is available for a blank, together with the number).
- * The number is returned to the system when the operations under way have left; they return -EBADF. */
-int descriptor_close(struct thread *thread, int fd);
+ * The number is returned to the system when the operations under way have left; they return -EBADF. If the number is a
+ * new object's already, the call yields until the operations on the old one have left; if it may not suspend, it closes
+ * the new object without them, since none of them is on it. */
+int descriptor_close(struct thread *thread, int fd, bool may_suspend);
 
 #endif

@@ -46,7 +46,7 @@ void strand_signals_leave_(strand_signals *signals)
     struct arch_watch *watch = watch_of(*signals);
     int fd = arch_watch_fd(watch);
     arch_watch_close(watch);
-    (void)descriptor_close(thread, fd);
+    (void)descriptor_close(thread, fd, false);
 }
 
 int strand_wait_signal(strand_signals signals)

@@ -144,11 +144,11 @@ static void *close_twin(void *twin)
 /* The thread that closes the last descriptor of a socket that lingers (SO_LINGER) blocks until the peer has taken what
  * was sent. So the socket gets a second descriptor, which a thread of a crew closes. Returns -1 if the socket does not
  * linger, or has to be left to the system because the caller may not wait, or no descriptor is available. */
-static int twin_of_lingering(struct thread *thread, int fd)
+static int twin_of_lingering(struct thread *thread, int fd, bool may_suspend)
 {
     if (LIKELY(fd_adjust(thread, fd, arch_fd_lingers) <= 0))
         return -1;
-    int twin = own_of(current_of(thread))->section_file ? -1 : arch_fd_twin(fd);
+    int twin = may_suspend ? arch_fd_twin(fd) : -1;
     if (twin < 0)
         (void)arch_fd_linger_not(fd);
     return twin < 0 ? -1 : twin;
@@ -157,7 +157,8 @@ static int twin_of_lingering(struct thread *thread, int fd)
 int strand_close(int fd)
 {
     struct thread *thread = must_be_strand("strand_close");
-    int twin = twin_of_lingering(thread, fd), result = descriptor_close(thread, fd);
+    bool may_suspend = !own_of(current_of(thread))->section_file;
+    int twin = twin_of_lingering(thread, fd, may_suspend), result = descriptor_close(thread, fd, may_suspend);
     thread = thread_self();
     if (UNLIKELY(twin >= 0) &&
         !offload_surely(thread, CREW_CLOSES, close_twin, (void *)(intptr_t)twin, "strand_close")) {
@@ -169,7 +170,11 @@ int strand_close(int fd)
 
 void strand_forget(int fd)
 {
-    descriptor_forget(must_be_strand("strand_forget"), fd);
+    struct thread *thread = must_be_strand("strand_forget");
+    struct cb *me = current_of(thread);
+    if (UNLIKELY(own_of(me)->section_file != NULL))
+        section_misuse_(me, "strand_forget");
+    descriptor_forget(thread, fd);
 }
 
 int strand_pipe(int fds[2])

@@ -491,6 +491,14 @@ MISUSE(join_in_no_suspend, "strand_join", "it may block, inside a no-suspend sec
 }
 
 /* N-04 */
+MISUSE(forget_in_no_suspend, "strand_forget", "it may block, inside a no-suspend section")
+{
+    STRAND_NO_SUSPEND;
+    strand_forget(0);
+    return arg;
+}
+
+/* N-04 */
 MISUSE(block_after_an_inner_section, "strand_yield", "it may block, inside a no-suspend section")
 {
     STRAND_NO_SUSPEND;

@@ -397,3 +397,45 @@ TEST_RACE(a_number_is_forgotten_and_used_again_while_many_read_from_it)
     end_far_side();
     CHECK_EQ(strand_close(fd), 0);
 }
+
+/* ---- closing in a no-suspend section ------------------------------------------------------------------------ */
+
+static bool told;
+
+static void *wait_until_it_is_gone(void *arg)
+{
+    CHECK_EQ(strand_read(fd, &byte, 1), -EBADF);
+    told = true;
+    return arg;
+}
+
+/* The reader of the old object needs the only thread to leave the record. */
+static void *close_the_new_object_in_a_section(void *arg)
+{
+    int ends[2];
+    fd = make_socket();
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, wait_until_it_is_gone, NULL);
+    test_await_blocked("blocked: ", 1);
+    CHECK_EQ(close(fd), 0);
+    CHECK_EQ(strand_pipe(ends), 0);
+    CHECK(ends[0] == fd);
+    {
+        STRAND_NO_SUSPEND;
+        CHECK_EQ(strand_close(fd), 0);
+        CHECK(!told);
+    }
+    strand_scope_join(scope);
+    CHECK(told);
+    CHECK_EQ(fcntl(fd, F_GETFD), -1);
+    end_far_side();
+    CHECK_EQ(strand_close(ends[1]), 0);
+    return arg;
+}
+
+TEST_REAL(closing_in_a_no_suspend_section_runs_no_other_strand)
+{
+    strand_options options = test_options();
+    options.threads = 1;
+    strand_run(&options, close_the_new_object_in_a_section, NULL);
+}

@@ -105,7 +105,7 @@ static void check_cases(const char *program, int least)
 /* contract 4.66 */
 TEST_PROGRAM(misuse_of_strands_scopes_and_channels_is_reported)
 {
-    check_cases("misuse", 80);
+    check_cases("misuse", 81);
 }
 
 TEST_PROGRAM(misuse_of_pools_is_reported)
