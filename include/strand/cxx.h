@@ -1,7 +1,8 @@
 /*
  * Each C++ file tells the library which C++ runtime it is linked with. The library itself finds a shared one, but none
  * whose symbols are hidden in a program or a plug-in (-static-libstdc++ with --exclude-libs), and in a static program
- * only what something else had linked. Nothing here is for programs; strand.h includes it.
+ * only what something else had linked. In a C++ file, calls that the compiler makes before it constructs a function's
+ * static object go to the library. Nothing here is for programs; strand.h includes it.
  */
 #ifndef STRAND_CXX_TOLD_
 #define STRAND_CXX_TOLD_
@@ -19,6 +20,9 @@ struct strand_cxx_runtime_ {
 /* Weak: a file that uses only types can be linked without the library. */
 void strand_cxx_use_(const struct strand_cxx_runtime_ *runtime) __attribute__((weak));
 
+/* __cxa_guard_acquire for strands: returns 1 if the caller has to construct the object, 0 once it is constructed. */
+int strand_static_enter_(void *guard);
+
 #ifdef __cplusplus
 }
 #endif
@@ -30,8 +34,9 @@ extern "C++" {
 }
 #pragma GCC system_header /* no warning of a constructor that runs before main */
 
-/* Another C++ library than libstdc++ may lack some. */
+/* Another C++ library than libstdc++ may lack some, and gives the bits of a guard other meanings. */
 #if defined(__GLIBCXX__)
+__asm__(".set __cxa_guard_acquire, strand_static_enter_");
 #define STRAND_CXX_NAMED_(name) __asm__(#name)
 #else
 #define STRAND_CXX_NAMED_(name) __asm__(#name) __attribute__((weak))

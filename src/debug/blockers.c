@@ -239,6 +239,8 @@ static const char *words_of_outside(unsigned blocked)
         return "the outside: functions that run on threads of the crew";
     case BLOCKED_QUIET:
         return "all strands that still run, sleep, or wait for the outside";
+    case BLOCKED_STATIC:
+        return "the strand or thread that constructs the object";
     case BLOCKED_STOPPING:
         return "the outside, or a strand: a caller of strand_run_stop";
     case BLOCKED_PORT:

@@ -31,6 +31,7 @@
     EACH(EVENT, "waits for event")                                                                                     \
     EACH(BARRIER, "waits at barrier")                                                                                  \
     EACH(ONCE, "waits for once")                                                                                       \
+    EACH(STATIC, "waits for a static object, with the guard")                                                          \
     EACH(GROUP, "waits for group")                                                                                     \
     EACH(PERMIT, "waits for semaphore") /* of a priority semaphore, or a limit */                                      \
     EACH(PORT, "receives from port")                                                                                   \

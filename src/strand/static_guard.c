@@ -1,0 +1,96 @@
+/*
+ * Static objects of functions in C++ code: the strand that constructs one may suspend. The compiler's code calls
+ * __cxa_guard_acquire before it constructs the object. libstdc++'s function blocks the calling thread while another
+ * strand constructs it, and that strand may need the thread. In files that include strand.h the call comes here
+ * (strand/cxx.h), and a strand that has to wait suspends.
+ *
+ * STATE     the first word of the guard, which is the compiler's: 0, PENDING while the object is constructed, DONE.
+ *           The party that changes 0 to PENDING constructs. Then the compiler's code calls __cxa_guard_release, which
+ *           stores DONE, or __cxa_guard_abort, which stores 0. These are libstdc++'s own.
+ * PROTOCOL  a strand that finds PENDING sleeps and looks again; the sleeps grow to PAUSE_MOST. It is not interrupted:
+ *           the compiler's code takes no exception from this call. A plain thread, and a strand in a no-suspend
+ *           section, block their thread for NAP_MOST at most before they look again.
+ * ORDERING  [SG1] a party that finds DONE or 0 acquires what the constructor, or the one that threw, did.
+ * NOT DONE  waiting until the end of the constructor wakes the waiter: __cxa_guard_release wakes only threads, by a
+ *           kind of futex that differs between C++ runtimes, and with link-time optimisation only a part of its calls
+ *           could be made to come here.
+ */
+#include "../../include/strand/cxx.h"
+
+#include "interrupt.h"
+#include "log.h"
+#include "misuse.h"
+#include "wait.h"
+
+#include "../sched/switch.h"
+
+#include <stdio.h>
+
+enum { DONE = 1, PENDING = 0x100 };
+#define PAUSE_LEAST (50 * STRAND_US)
+#define PAUSE_MOST (20 * STRAND_MS)
+#define NAP_MOST STRAND_MS
+#define LONG STRAND_S
+
+static COLD void report_wait(struct thread *thread, struct cb *me)
+{
+    char text[MADE_WORDS + 320], made[MADE_WORDS];
+    snprintf(text, sizeof text,
+             "strand '%s' #%llu has waited for a second for a function's static object, which another strand or thread "
+             "constructs. If the constructor waits for this strand, or uses the object itself, neither continues: "
+             "construct the object before the strands that use it; %s",
+             cb_name(me), (unsigned long long)cb_id(me), made_strand(me, made, sizeof made));
+    log_text(runtime_of(thread), text);
+}
+
+static void sleep_for(struct thread *thread, struct cb *me, int64_t ns, const _Atomic uint32_t *guard)
+{
+    cxx_settle(thread, me);
+    thread_tick(thread);
+    wait_because(thread, me, BLOCKED_STATIC, (uint64_t)(uintptr_t)guard);
+    if (wait_until(thread, me, platform_now(thread->sub) + ns, WAIT_FLOOR_MOST) < 0)
+        thread_yield(thread_self()); /* no memory for a timer */
+}
+
+/* For a caller that has to block its thread. */
+static void nap(struct thread *thread, int64_t ns)
+{
+    _Atomic uint32_t never = 0;
+    if (thread)
+        platform_word_wait(thread->sub, &never, 0, platform_now(thread->sub) + ns);
+    else
+        arch_nap(ns);
+}
+
+/* Waits a moment, the longer the more the caller has waited (*waited, in ns). */
+static COLD NOINLINE void await(const _Atomic uint32_t *guard, int64_t *waited)
+{
+    struct thread *thread = thread_self();
+    struct cb *me = thread && thread->current ? current_of(thread) : NULL;
+    bool suspends = me && !own_of(me)->section_file;
+    int64_t most = suspends ? PAUSE_MOST : NAP_MOST,
+            pause = *waited + PAUSE_LEAST < most ? *waited + PAUSE_LEAST : most;
+    if (suspends)
+        sleep_for(thread, me, pause, guard);
+    else
+        nap(thread, pause);
+    if (suspends && *waited < LONG && *waited + pause >= LONG)
+        report_wait(thread_self(), me);
+    *waited += pause;
+}
+
+int strand_static_enter_(void *guard)
+{
+    _Atomic uint32_t *word = guard;
+    int64_t waited = 0;
+    uint32_t seen = 0;
+    while (!atomic_compare_exchange_strong_explicit(word, &seen, PENDING, memory_order_acquire,
+                                                    memory_order_acquire)) { /* [SG1] */
+        if (seen & DONE)
+            break;
+        await(word, &waited);
+        seen = 0;
+    }
+    arch_san_acquire(guard);
+    return !seen;
+}

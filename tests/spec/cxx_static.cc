@@ -1,0 +1,251 @@
+/*
+ * Static objects of functions in C++: a strand may suspend in their constructors, and others wait for the object.
+ */
+#define SUITE cxx_static
+
+#include <atomic>
+#include <cstdint>
+#include <cxxabi.h>
+#include <thread>
+
+#include "cxx.h"
+
+namespace {
+
+/* An object as the compiler makes it, but for each run of a test a new one. */
+struct Object {
+    abi::__guard guard = 0;
+    std::atomic<int> begun{0}, constructed{0};
+    int failures = 0; /* the first ones of its constructors throw */
+
+    void construct()
+    {
+        begun++;
+        for (int i = 0; i < 3; i++)
+            strand_yield();
+        strand_sleep(STRAND_MS);
+        if (begun <= failures)
+            throw begun.load();
+        constructed++;
+    }
+
+    void *use()
+    {
+        if (abi::__cxa_guard_acquire(&guard)) {
+            try {
+                construct();
+            } catch (...) {
+                abi::__cxa_guard_abort(&guard);
+                throw;
+            }
+            abi::__cxa_guard_release(&guard);
+        }
+        CHECK_EQ(constructed.load(), 1);
+        return this;
+    }
+};
+
+void *use(void *object)
+{
+    return static_cast<Object *>(object)->use();
+}
+
+void *use_again_after_a_failure(void *object)
+{
+    try {
+        return use(object);
+    } catch (int) {
+        return use_again_after_a_failure(object);
+    }
+}
+
+TEST_RACE(a_strand_waits_while_another_is_suspended_in_the_constructor)
+{
+    Object object;
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 5; i++)
+        strand_spawn(scope, use, &object);
+    strand_scope_join(scope);
+    CHECK_EQ(object.begun.load(), 1);
+}
+
+TEST_RACE(when_a_constructor_throws_another_strand_constructs)
+{
+    Object object;
+    object.failures = 3;
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 5; i++)
+        strand_spawn(scope, use_again_after_a_failure, &object);
+    strand_scope_join(scope);
+    CHECK_EQ(object.begun.load(), 4);
+}
+
+void *use_and_sleep(void *object)
+{
+    use(object);
+    test_log("used");
+    strand_sleep(FOREVER);
+    return object;
+}
+
+TEST_INSIDE(a_cancelled_strand_gets_the_object_before_it_is_interrupted)
+{
+    Object object;
+    STRAND_SCOPE(scope);
+    strand constructing = strand_spawn(scope, use, &object);
+    while (!object.begun)
+        strand_yield();
+    strand waiting = strand_spawn(scope, use_and_sleep, &object);
+    test_await_blocked("waits for a static object", 1);
+    strand_cancel(waiting, nullptr);
+    CHECK(test_join_interrupted(waiting));
+    CHECK_PTR(strand_join(constructing), &object);
+    CHECK_LOG("used");
+}
+
+/* ---- as the compiler calls it ------------------------------------------------------------------------------------ */
+
+std::atomic<int> slow_ones{0};
+
+struct Slow {
+    Slow()
+    {
+        strand_sleep(20 * STRAND_MS);
+        slow_ones++;
+    }
+};
+
+void *use_slow(void *arg)
+{
+    static Slow slow;
+    CHECK_EQ(slow_ones.load(), 1);
+    return arg;
+}
+
+/* On one thread libstdc++ would end the program. */
+void *use_slow_four_times(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 4; i++)
+        strand_spawn(scope, use_slow, arg);
+    strand_scope_join(scope);
+    return arg;
+}
+
+TEST_REAL(the_compiler_s_code_for_a_static_object_waits_in_this_way)
+{
+    test_run(use_slow_four_times, nullptr);
+}
+
+/* ---- the constructor waits for the strand that waits for the object ---------------------------------------------- */
+
+class Stuck {
+    Object object;
+    std::atomic<bool> reported{false};
+
+    static void on_log(const char *line, void *stuck)
+    {
+        CHECK_CONTAINS(line, "has waited for a second for a function's static object");
+        CHECK_CONTAINS(line, "spawned");
+        static_cast<Stuck *>(stuck)->reported = true;
+    }
+
+    static void *construct(void *arg)
+    {
+        auto *stuck = static_cast<Stuck *>(arg);
+        CHECK_EQ(abi::__cxa_guard_acquire(&stuck->object.guard), 1);
+        stuck->object.begun++;
+        while (!stuck->reported)
+            strand_sleep(STRAND_MS);
+        stuck->object.constructed = 1;
+        abi::__cxa_guard_release(&stuck->object.guard);
+        return nullptr;
+    }
+
+    static void *root(void *arg)
+    {
+        auto *stuck = static_cast<Stuck *>(arg);
+        STRAND_SCOPE(scope);
+        strand_spawn(scope, construct, stuck);
+        while (!stuck->object.begun)
+            strand_yield();
+        strand_spawn(scope, use, &stuck->object);
+        strand_scope_join(scope);
+        return arg;
+    }
+
+  public:
+    void run()
+    {
+        strand_options options = test_options();
+        options.on_log = on_log;
+        options.hook_arg = this;
+        strand_run(&options, root, this);
+        CHECK(reported.load());
+    }
+};
+
+TEST(a_long_wait_is_logged_once_with_what_to_do)
+{
+    Stuck().run();
+}
+
+/* ---- callers that cannot suspend --------------------------------------------------------------------------------- */
+
+/* Nothing here suspends, so every caller may be a plain thread, or a strand in a section. */
+void construct_on_a_thread(Object *object, const std::atomic<int> *callers)
+{
+    if (abi::__cxa_guard_acquire(&object->guard)) {
+        object->begun++;
+        while (*callers < 4)
+            std::this_thread::yield();
+        object->constructed++;
+        abi::__cxa_guard_release(&object->guard);
+    }
+    CHECK_EQ(object->constructed.load(), 1);
+}
+
+TEST_REAL(plain_threads_wait_as_without_the_library)
+{
+    for (int round = 0; round < 20; round++) {
+        Object object;
+        std::atomic<int> callers{0};
+        std::thread threads[4];
+        for (std::thread &thread : threads)
+            thread = std::thread([&] {
+                callers++;
+                construct_on_a_thread(&object, &callers);
+            });
+        for (std::thread &thread : threads)
+            thread.join();
+    }
+}
+
+struct Entering {
+    Object object;
+    std::atomic<int> callers{0};
+};
+
+void *enter_in_a_section(void *arg)
+{
+    auto *entering = static_cast<Entering *>(arg);
+    while (!entering->object.begun)
+        strand_yield();
+    STRAND_NO_SUSPEND;
+    entering->callers = 4;
+    CHECK_EQ(abi::__cxa_guard_acquire(&entering->object.guard), 0);
+    CHECK_EQ(entering->object.constructed.load(), 1);
+    return arg;
+}
+
+TEST_REAL(a_strand_in_a_no_suspend_section_waits_with_its_thread)
+{
+    for (int round = 0; round < 20; round++) {
+        Entering entering;
+        std::thread thread(construct_on_a_thread, &entering.object, &entering.callers);
+        test_run(enter_in_a_section, &entering);
+        thread.join();
+    }
+}
+
+} // namespace
