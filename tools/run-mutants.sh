@@ -15,6 +15,10 @@
 # found one is then run as long on the tree as it is, where it has to find nothing. Exit status 0 if all were found, and
 # nothing else.
 #
+# A test that does not end counts only if the mutant holds it up, not the machine: it runs again, and the tree as it is
+# runs beside it, under the same load, and ends within a quarter of the limit. Otherwise both run again under four times
+# the limit.
+#
 # The environment: SEEDS, the most for a workload (20000); JOBS; LIMIT, the most seconds for one run (120); SHORT=1, a
 # dozen of the patches only, others after each commit; the others have to apply.
 set -u
@@ -47,7 +51,7 @@ variables_of()
     esac
 }
 
-# run WAY NAME SEEDS LOG: exit status 0 if nothing was found; others, but those of timeout, are finds
+# run WAY NAME SEEDS LOG: exit status 0 if nothing was found; others are finds, but 124 and 137: it did not end
 run()
 {
     case $1 in
@@ -114,6 +118,22 @@ helpers_of()
     grep -ho 'test_program([^"]*"[a-z_]*"' "tests/spec/$2".c* | sed "s|.*(.*\"\(.*\)\"|$folder/\1|" | sort -u
 }
 
+# beside WAY NAME: runs a test that did not end again, beside the same test of the tree as it is. Exit status as that of
+# run, but 1, and hung=yes, if the mutant holds the test up.
+beside()
+{
+    for factor in 1 4 16; do
+        (cd "$home" && LIMIT=$((factor * LIMIT / 4)) run "$1" "$2" 0 "$SCRATCH/$mutant.unbroken") &
+        (LIMIT=$((factor * LIMIT)) run "$1" "$2" 0 "$SCRATCH/$mutant.log")
+        result=$?
+        wait $!
+        unbroken=$?
+        [ $result -eq 124 ] || return $result
+        [ $unbroken -ne 0 ] || { hung=yes && return 1; }
+    done
+    return 124
+}
+
 # hunt WAY NAME SEEDS: in a copy; true if it is found
 hunt()
 {
@@ -125,6 +145,8 @@ hunt()
         return 1
     }
     run "$1" "$2" "$3" "$SCRATCH/$mutant.log"
+    result=$?
+    case $1:$result in test*:124) beside "$1" "$2" ;; *) (exit $result) ;; esac
     case $? in
     0) return 1 ;;
     124 | 137)
@@ -162,7 +184,7 @@ head_of()
 one()
 {
     patch=$(realpath "$1") mutant=$(basename "$1" .patch) named=$(head_of "$1" 'found by')
-    broken='' slow='' way='' seeds='' unit='' start=$(date +%s)
+    broken='' slow='' hung='' way='' seeds='' unit='' start=$(date +%s)
     tree=$SCRATCH/$mutant
     verdict=SURVIVES
     case $named in
@@ -183,10 +205,10 @@ one()
     [ -z "$broken" ] || verdict=BROKEN
     {
         flock 9
-        echo "$verdict ${way:-$named} ${seeds:-0}" >>"$SCRATCH/results"
+        echo "$verdict ${way:-$named} ${seeds:-0} ${hung:-no}" >>"$SCRATCH/results"
         printf '%-8s %-26s %-22s ' "$verdict" "$mutant" "$way"
         [ -z "$seeds" ] && printf '%6s       ' '' || printf '%6d %-6s' "$seeds" "$unit"
-        printf '%4d s%s\n' $(($(date +%s) - start)) "${slow:+  (not ended:$slow)}"
+        printf '%4d s%s%s\n' $(($(date +%s) - start)) "${hung:+  (it hangs)}" "${slow:+  (not ended:$slow)}"
         [ -z "$broken" ] || cat "$SCRATCH/$mutant.build"
     } 9>"$SCRATCH/lock"
 }
@@ -253,10 +275,12 @@ awk '
 awk -v n=$# -v false="$(wc -l <"$SCRATCH/false")" -v s=$(($(date +%s) - start)) '
     { verdict[$1]++ }
     $1 == "found" { by[$2]++ }
+    $5 == "yes" { hangs++ }
     END {
         printf "mutants: %d, %d found", n, verdict["found"]
         printf " (%d by make sim, %d at atomic steps, %d by make test, %d by make fault)", by["sim"],
             by["sim-steps"] + by["test-steps"], by["test"], by["fault"]
+        printf ", %d of them because a test hangs", hangs
         printf ", %d survive, %d broken, %d false finds; %d s\n", verdict["SURVIVES"], verdict["BROKEN"], false, s
         exit NR != n || verdict["found"] != n || false
     }' "$SCRATCH/results"

@@ -14,12 +14,15 @@
 # HALF=1 each program takes half of the schedulers and numbers of threads, the first or the second depending on the
 # commit. STACKS=shared: spec alone, with all strands but roots on shared stacks, each copied out where it suspends.
 #
+# Exit status: 0 if all passed; 124 if runs failed, but each only because it had not ended within LIMIT seconds; else 1.
+#
 # S-68, contract 2.17, 2.19
 set -u
 export LC_ALL=C
 
 # run_one "PROGRAM|SCHEDULER|THREADS|SEEDS|PROGRAMS", where SEEDS may name the schedulers instead, and PROGRAMS may be
-# "no": one line to standard output, "passed failed skipped" to $SCRATCH/counts
+# "no": one line to standard output, "passed failed
+# skipped late" to $SCRATCH/counts
 run_one()
 {
     IFS='|' read -r program sched threads seeds programs <<END
@@ -70,6 +73,12 @@ counts_of()
         }' "$1"
 }
 
+# only_late STATUS MS: the time limit ended the run, and no test had failed by then
+only_late()
+{
+    { [ "$1" -eq 124 ] || { [ "$1" -eq 137 ] && [ "$2" -ge $((LIMIT * 1000)) ]; }; } && ! grep -q '^FAILED' "$log"
+}
+
 # report NAME HOW STATUS MS PASSED FAILED SKIPPED. A run of no test has failed, unless seeds leave out all that are there;
 # so has one that says so by its exit status only.
 report()
@@ -79,7 +88,9 @@ report()
         verdict=FAILED
         [ "$failed" -gt 0 ] || failed=1
     fi
-    echo "$5 $failed $7" >>"$SCRATCH/counts"
+    late=0
+    ! only_late "$3" "$4" || late=$failed
+    echo "$5 $failed $7 $late" >>"$SCRATCH/counts"
     {
         flock 9
         printf '%-6s %-24s %-20s %4d passed' "$verdict" "$1" "$2" "$5"
@@ -202,8 +213,8 @@ start=$(date +%s)
 runs "$@" | xargs -d '\n' -r -P "${JOBS:-2}" -n 1 "$0" --one
 touch "$SCRATCH/counts"
 awk -v s=$(($(date +%s) - start)) -v mode="${MODE:-release}" '
-    { passed += $1; failed += $2; skipped += $3 }
+    { passed += $1; failed += $2; skipped += $3; late += $4 }
     END {
         printf "tests (%s): %d runs, %d passed, %d failed, %d skipped, %d s\n", mode, NR, passed, failed, skipped, s
-        exit failed != 0 || NR == 0
+        exit failed == 0 && NR != 0 ? 0 : failed != 0 && failed == late ? 124 : 1
     }' "$SCRATCH/counts"
