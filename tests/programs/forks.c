@@ -2,6 +2,7 @@
  * A process with a run forks: where, and what the child does, is said by the argument, "FROM:WHAT". The parent says
  * what became of the child, and that its own run goes on. A child that hangs is ended by SIGALRM.
  */
+#define _GNU_SOURCE
 #include "strand.h"
 #include "strand/chan.h"
 #include "strand/debug.h"
@@ -311,22 +312,46 @@ static void on_signal(int signal)
     fork_and_act();
 }
 
-static void *send_signal(void *thread)
+struct idler {
+    pthread_t thread;
+    pid_t id;
+};
+
+/* Whether the system says that the thread sleeps. */
+static bool is_idle(pid_t id)
 {
-    const struct timespec nap = {.tv_nsec = 50 * 1000 * 1000};
-    nanosleep(&nap, NULL);
-    pthread_kill(*(pthread_t *)thread, SIGUSR2);
-    return thread;
+    char path[64], line[512] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)id);
+    FILE *stat = fopen(path, "r");
+    char *name_end = stat && fgets(line, sizeof line, stat) ? strrchr(line, ')') : NULL;
+    if (stat)
+        fclose(stat);
+    return name_end && name_end[1] == ' ' && name_end[2] == 'S';
+}
+
+/* The thread gets the signal before the message. */
+static void *send_signal(void *arg)
+{
+    const struct timespec nap = {.tv_nsec = 1000 * 1000};
+    const struct idler *idler = arg;
+    long message = 0;
+    while (!is_idle(idler->id))
+        nanosleep(&nap, NULL);
+    pthread_kill(idler->thread, SIGUSR2);
+    STRAND_IGNORE(strand_port_send(port, &message, sizeof message));
+    return arg;
 }
 
 static void fork_in_handler(void)
 {
-    static pthread_t me, thread;
+    static struct idler me;
+    pthread_t thread;
+    long message;
     struct sigaction action = {.sa_handler = on_signal};
-    me = pthread_self();
+    me = (struct idler){pthread_self(), gettid()};
     sigaction(SIGUSR2, &action, NULL);
     if (pthread_create(&thread, NULL, send_signal, &me) == 0) {
-        strand_sleep(200 * STRAND_MS);
+        strand_port_receive(port, &message, sizeof message);
         pthread_join(thread, NULL);
     }
 }
