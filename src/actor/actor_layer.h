@@ -5,6 +5,7 @@
 #define ACTOR_ACTOR_LAYER_H
 
 #include "../sync/sync_layer.h"
+#include "actor_blocked.h"
 
 struct system;
 

@@ -186,7 +186,7 @@ int promise_answer(struct thread *thread, strand_actor ref, struct envelope *ans
     return settle(thread, ref, answer, 0);
 }
 
-int promise_wait(struct thread *thread, struct promise *promise, enum blocked why, strand_actor whom)
+int promise_wait(struct thread *thread, struct promise *promise, unsigned why, strand_actor whom)
 {
     struct cb *me = current_of(thread);
     uint64_t serial = serial_of(promise->watch.who);

@@ -80,7 +80,7 @@ int promise_part(struct thread *thread, strand_actor whole, strand_actor *part);
  * it is then settled by -ENOMEM; at once, if the question has been handled. */
 void promise_lacks(struct thread *thread, strand_actor ref);
 /* Wait until it is settled. Returns the code. Throws if the wait is interrupted. */
-int promise_wait(struct thread *thread, struct promise *promise, enum blocked why, strand_actor whom);
+int promise_wait(struct thread *thread, struct promise *promise, unsigned why, strand_actor whom);
 /* Free it with its parts; an answer that was not taken is dropped. */
 void promise_close(struct promise **promise);
 

@@ -7,6 +7,7 @@
 
 #include "output.h"
 
+#include "../actor/actor_blocked.h"
 #include "../strand/core.h"
 
 struct cell;

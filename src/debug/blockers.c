@@ -6,6 +6,8 @@
 
 #include "actors.h"
 
+#include "../actor/actor_blocked.h"
+#include "../io/io_blocked.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/pool.h"
@@ -71,10 +73,11 @@ const char *blockers_step(const struct graph *graph, uint32_t from, uint32_t tar
     const struct node *node = &graph->nodes[from];
     char other[STRAND_NAME], words[WORDS_MOST];
     if (node->blocked == BLOCKED_SCOPE)
-        snprintf(text, size, "%s: %s is the only one", blocked_words(node->blocked),
+        snprintf(text, size, "%s: %s is the only one", inspect_reason(&graph->view, node->blocked)->words,
                  blockers_name(graph, target, other));
     else if (waits_for_strand(node->blocked))
-        snprintf(text, size, "%s %s", blocked_words(node->blocked), name_of(graph, target, "", other, sizeof other));
+        snprintf(text, size, "%s %s", inspect_reason(&graph->view, node->blocked)->words,
+                 name_of(graph, target, "", other, sizeof other));
     else if (node->decides)
         snprintf(text, size, "%s, which is suspended until %s decides",
                  inspect_words(&graph->view, graph_cb(graph, from), node->blocked, node->on, words, sizeof words),
@@ -226,30 +229,6 @@ static void say_gate(struct output *out, unsigned blocked, uint64_t on, uint64_t
         output_say(out, indent, "a strand that %s it\n", blocked == BLOCKED_CONDITION ? "signals" : "sets");
 }
 
-static const char *words_of_outside(unsigned blocked)
-{
-    switch (blocked) {
-    case BLOCKED_SLEEP:
-        return "time";
-    case BLOCKED_DESCRIPTOR:
-        return "the outside: the other side of the descriptor";
-    case BLOCKED_OFFLOAD:
-        return "the outside: the function that was called, on a thread of a crew";
-    case BLOCKED_CREW:
-        return "the outside: functions that run on threads of the crew";
-    case BLOCKED_QUIET:
-        return "all strands that still run, sleep, or wait for the outside";
-    case BLOCKED_STATIC:
-        return "the strand or thread that constructs the object";
-    case BLOCKED_STOPPING:
-        return "the outside, or a strand: a caller of strand_run_stop";
-    case BLOCKED_PORT:
-        return "the outside: a sender to the port, or its closer";
-    default:
-        return NULL;
-    }
-}
-
 /* A case of a select has them in its watch. */
 static uint64_t signals_of(unsigned blocked, uint64_t on)
 {
@@ -272,12 +251,12 @@ static void say_thing(const struct view *view, bool settled, unsigned blocked, u
                       size_t indent)
 {
     struct output *out = view->out;
-    const char *outside = words_of_outside(blocked);
+    const char *ended_by = inspect_reason(view, blocked)->ended_by;
     uint64_t signals = signals_of(blocked, on);
     if (signals)
         say_signals(out, signals, indent);
-    else if (outside)
-        output_say(out, indent, "%s\n", outside);
+    else if (ended_by)
+        output_say(out, indent, "%s\n", ended_by);
     else if (!settled)
         output_say(out, indent, "the strand that would have to act is not known: not all threads could be held\n");
     else if (blocked == BLOCKED_SEND || blocked == BLOCKED_RECEIVE)

@@ -6,6 +6,7 @@
 
 #include "stopped_run.h"
 
+#include "../io/io_blocked.h"
 #include "../sched/posts.h"
 #include "../sched/timers.h"
 #include "../strand/each_strand.h"
@@ -32,15 +33,26 @@ struct few {
 /* What a blocked strand waits for. */
 enum whom { FOR_STRANDS, FOR_TIME, FOR_OUTSIDE };
 
+/* The waits for the outside. */
+static const struct {
+    unsigned blocked;
+    const char *words;
+} outsides[] = {{BLOCKED_OFFLOAD, "offloaded calls"},
+                {BLOCKED_CREW, "crews that end"},
+                {BLOCKED_DESCRIPTOR, "descriptors"},
+                {BLOCKED_PORT, "messages of ports"},
+                {BLOCKED_SIGNAL, "signals"}};
+enum { OUTSIDES = sizeof outsides / sizeof *outsides };
+
 /* The findings for one pool. */
 struct found {
     struct pool *pool;
     const struct opened_pool *op; /* its handle: the pool may be closed meanwhile, and then has none */
     int64_t now;
     struct few runnable, outside, timers;
-    size_t waiting;                     /* for strands */
-    size_t of_kind[BLOCKED_SIGNAL + 1]; /* of those that wait for the outside, by reason */
-    bool any;                           /* something keeps it busy */
+    size_t waiting;            /* for strands */
+    size_t outsides[OUTSIDES]; /* the numbers of waits for the outside */
+    bool any;                  /* something keeps it busy */
 };
 
 struct busy {
@@ -81,10 +93,18 @@ static void say_where(const struct busy *busy, struct cb *c, char *text, size_t 
                  begun);
 }
 
+/* Returns the index of a wait for the outside in `outsides`, or OUTSIDES. */
+static size_t outside_of(unsigned blocked)
+{
+    size_t i = 0;
+    while (i < OUTSIDES && outsides[i].blocked != blocked)
+        i++;
+    return i;
+}
+
 static bool is_outside(unsigned blocked)
 {
-    return blocked == BLOCKED_DESCRIPTOR || blocked == BLOCKED_PORT || blocked == BLOCKED_OFFLOAD ||
-           blocked == BLOCKED_CREW || blocked == BLOCKED_SIGNAL;
+    return outside_of(blocked) < OUTSIDES;
 }
 
 /* In a select, a case from outside counts. */
@@ -125,7 +145,7 @@ static void add_blocked(struct busy *busy, struct cb *c, uint64_t id)
     busy->found.waiting += whom == FOR_STRANDS;
     if (whom != FOR_OUTSIDE)
         return;
-    busy->found.of_kind[blocked]++;
+    busy->found.outsides[outside_of(blocked)]++;
     struct seen *seen = see(&busy->found.outside, cb_name(c), id);
     if (seen)
         inspect_words(&busy->view, c, blocked, on, seen->what, sizeof seen->what);
@@ -245,27 +265,23 @@ static void say_runnable(struct busy *busy)
 }
 
 /* "2 for descriptors, 1 for ports" */
-static void write_kinds(const size_t *of_kind, char *text, size_t size)
+static void write_outsides(const size_t *counts, char *text, size_t size)
 {
-    static const char *const kinds[] = {[BLOCKED_DESCRIPTOR] = "descriptors",
-                                        [BLOCKED_SIGNAL] = "signals",
-                                        [BLOCKED_PORT] = "messages of ports",
-                                        [BLOCKED_OFFLOAD] = "offloaded calls",
-                                        [BLOCKED_CREW] = "crews that end"};
     size_t used = 0;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds && used < size; i++)
-        if (of_kind[i])
-            used += (size_t)snprintf(text + used, size - used, "%s%zu for %s", used ? ", " : "", of_kind[i], kinds[i]);
+    for (size_t i = 0; i < OUTSIDES && used < size; i++)
+        if (counts[i])
+            used += (size_t)snprintf(text + used, size - used, "%s%zu for %s", used ? ", " : "", counts[i],
+                                     outsides[i].words);
 }
 
 static void say_outside(struct busy *busy)
 {
-    char kinds[200];
+    char words[200];
     size_t count = busy->found.outside.count;
     if (!count)
         return;
-    write_kinds(busy->found.of_kind, kinds, sizeof kinds);
-    output_say(&busy->out, 4, "%zu %s for the outside: %s\n", count, count == 1 ? "waits" : "wait", kinds);
+    write_outsides(busy->found.outsides, words, sizeof words);
+    output_say(&busy->out, 4, "%zu %s for the outside: %s\n", count, count == 1 ? "waits" : "wait", words);
     say_few(busy, &busy->found.outside);
     busy->found.any = true;
 }

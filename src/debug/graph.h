@@ -30,7 +30,7 @@ struct node {
     uint32_t step;         /* of the search: how many targets it has visited */
     uint32_t depth;        /* its position on the search path */
     uint32_t cycle;        /* the next in its cycle; NOBODY: it is in none */
-    uint8_t blocked;       /* enum blocked; BLOCKED_NOT: it can run, or has ended */
+    uint8_t blocked;       /* blocked.h; BLOCKED_NOT: it can run, or has ended */
     uint8_t toward;
     uint8_t seen;
     bool any;     /* one target would be enough */

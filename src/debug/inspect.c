@@ -308,29 +308,38 @@ bool inspect_is_settled(const struct view *view, struct cb *c)
 }
 
 /* Describes a wait from its control block alone. */
-static void write_plainly(char *text, size_t size, unsigned why, uint64_t on, int64_t now)
+static void write_plainly(struct thread *thread, unsigned why, uint64_t on, char *text, size_t size)
 {
-    const char *words = blocked_words(why);
-    if (why == BLOCKED_SLEEP)
-        snprintf(text, size, "%s for %.1f ms more", words, (double)((int64_t)on - now) / 1e6);
-    else if (why == BLOCKED_SCOPE || why == BLOCKED_OFFLOAD || why == BLOCKED_CREW || why == BLOCKED_SIGNAL ||
-             why == BLOCKED_QUIET || why == BLOCKED_STOPPING || why == BLOCKED_ACTOR || actors_are_waited_for(why))
-        snprintf(text, size, "%s", words);
-    else if (why == BLOCKED_POOL)
-        snprintf(text, size, "%s '%s'", words, pool_name_waited_for(on, (char[POOL_NAME_ROOM]){0}));
-    else if (why == BLOCKED_DESCRIPTOR)
-        snprintf(text, size, "%s %d", words, (int)on);
-    else if (why == BLOCKED_SELECT)
-        snprintf(text, size, "%s %d cases", words, (int)on);
-    else if (why > BLOCKED_DESCRIPTOR)
-        snprintf(text, size, "%s at %p", words, (void *)(uintptr_t)on);
-    else
-        snprintf(text, size, "%s #%llu", words, (unsigned long long)on);
+    const struct blocked_reason *reason = blocked_reason(runtime_of(thread), why);
+    switch (actors_are_waited_for(why) ? ON_NOTHING : reason->on) {
+    case ON_NOTHING:
+        snprintf(text, size, "%s", reason->words);
+        break;
+    case ON_STRAND:
+        snprintf(text, size, "%s #%llu", reason->words, (unsigned long long)on);
+        break;
+    case ON_INSTANT:
+        snprintf(text, size, "%s for %.1f ms more", reason->words,
+                 (double)((int64_t)on - platform_now(thread->sub)) / 1e6);
+        break;
+    case ON_POOL:
+        snprintf(text, size, "%s '%s'", reason->words, pool_name_waited_for(on, (char[POOL_NAME_ROOM]){0}));
+        break;
+    case ON_DESCRIPTOR:
+        snprintf(text, size, "%s %d", reason->words, (int)on);
+        break;
+    case ON_CASES:
+        snprintf(text, size, "%s %d cases", reason->words, (int)on);
+        break;
+    case ON_ADDRESS:
+        snprintf(text, size, "%s at %p", reason->words, (void *)(uintptr_t)on);
+        break;
+    }
 }
 
 const char *inspect_words(const struct view *view, struct cb *c, unsigned why, uint64_t on, char *text, size_t size)
 {
-    const char *words = blocked_words(why);
+    const char *words = inspect_reason(view, why)->words;
     void *object = (void *)(uintptr_t)on;
     if (why == BLOCKED_SEND || why == BLOCKED_RECEIVE)
         snprintf(text, size, "%s '%s' at %p", words, ((struct chan *)object)->name, object);
@@ -342,7 +351,7 @@ const char *inspect_words(const struct view *view, struct cb *c, unsigned why, u
     else if (actors_are_waited_for(why) && inspect_is_settled(view, c))
         actors_words(c, text, size);
     else
-        write_plainly(text, size, why, on, platform_now(view->thread->sub));
+        write_plainly(view->thread, why, on, text, size);
     return text;
 }
 
@@ -351,11 +360,11 @@ static double since_ms(const struct cb *c, int64_t now)
     return (double)(now - c->since) / 1e6;
 }
 
-static void say_plain_wait(struct output *out, struct cb *c, unsigned why, int64_t now, size_t indent)
+static void say_plain_wait(struct output *out, struct thread *thread, struct cb *c, unsigned why, size_t indent)
 {
     char words[WORDS_MOST];
-    write_plainly(words, sizeof words, why, c->blocked_on, now);
-    output_say(out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, now));
+    write_plainly(thread, why, c->blocked_on, words, sizeof words);
+    output_say(out, indent, "blocked: %s, since %.1f ms\n", words, since_ms(c, platform_now(thread->sub)));
 }
 
 static void say_wait(const struct view *view, struct cb *c, size_t indent)
@@ -463,7 +472,7 @@ void inspect_say_blocked(struct output *out, struct thread *thread, struct cb *c
     if (blocked == BLOCKED_NOT)
         output_say(out, indent, "runnable\n");
     else
-        say_plain_wait(out, c, blocked, platform_now(thread->sub), indent);
+        say_plain_wait(out, thread, c, blocked, indent);
 }
 
 void inspect_say_plainly(struct output *out, struct thread *thread, struct cb *c, uint64_t id)
@@ -478,5 +487,5 @@ void inspect_say_plainly(struct output *out, struct thread *thread, struct cb *c
     else if (blocked == BLOCKED_NOT)
         output_say(out, 4, "runnable, or running\n");
     else
-        say_plain_wait(out, c, blocked, platform_now(thread->sub), 4);
+        say_plain_wait(out, thread, c, blocked, 4);
 }

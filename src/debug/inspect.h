@@ -104,6 +104,10 @@ bool inspect_is_blocked(struct cb *c);
 /* Whether the object that it waits for, which is the user's, can be read: no strand can free it while all threads are
  * held and the wait is unclaimed. */
 bool inspect_is_settled(const struct view *view, struct cb *c);
+static inline const struct blocked_reason *inspect_reason(const struct view *view, unsigned why)
+{
+    return blocked_reason(runtime_of(view->thread), why);
+}
 /* Describe what a strand waits for, or one of the cases of its select: "waits for mutex at 0x55d0". Returns text. */
 const char *inspect_words(const struct view *view, struct cb *c, unsigned why, uint64_t on, char *text, size_t size);
 

@@ -20,7 +20,7 @@ struct group {
     int line;
     const struct pool *pool; /* NULL: the run's first */
     uint8_t doing;           /* enum doing */
-    uint8_t blocked;         /* enum blocked, if the strands are blocked */
+    uint8_t blocked;         /* blocked.h, if the strands are blocked */
     uint32_t frames;
     void *ips[FRAMES_MOST];
     /* The strands. */
@@ -156,27 +156,29 @@ static void say_head(const struct group *group, struct output *out)
         output_say(out, 4, "on pool '%s'\n", pool_name(group->pool, name));
 }
 
-static void say_doing(const struct group *group, struct output *out, int64_t now)
+static void say_doing(const struct group *group, const struct view *view)
 {
     static const char *const words[] = {
         [DOING_NOT_STARTED] = "runnable: has not started", [DOING_RUNNING] = "running", [DOING_RUNNABLE] = "runnable"};
+    int64_t now = platform_now(view->thread->sub);
+    struct output *out = view->out;
     double least = (double)(now - group->since_most) / 1e6, most = (double)(now - group->since_least) / 1e6;
     char name[POOL_NAME_ROOM], object[48] = "";
     if (group->doing != DOING_BLOCKED) {
         output_say(out, 4, "%s\n", words[group->doing]);
         return;
     }
-    if (!group->objects_differ && group->blocked == BLOCKED_DESCRIPTOR)
+    const struct blocked_reason *reason = inspect_reason(view, group->blocked);
+    if (!group->objects_differ && reason->on == ON_DESCRIPTOR)
         snprintf(object, sizeof object, " %d", (int)group->object);
-    else if (!group->objects_differ && group->blocked == BLOCKED_POOL)
+    else if (!group->objects_differ && reason->on == ON_POOL)
         snprintf(object, sizeof object, " '%s'", pool_name_waited_for(group->object, name));
-    else if (!group->objects_differ && group->blocked > BLOCKED_DESCRIPTOR && group->blocked != BLOCKED_SELECT)
+    else if (!group->objects_differ && reason->on == ON_ADDRESS)
         snprintf(object, sizeof object, " at %p", (void *)(uintptr_t)group->object);
     if (group->count == 1)
-        output_say(out, 4, "blocked: %s%s, since %.1f ms\n", blocked_words(group->blocked), object, least);
+        output_say(out, 4, "blocked: %s%s, since %.1f ms\n", reason->words, object, least);
     else
-        output_say(out, 4, "blocked: %s%s, since %.1f to %.1f ms\n", blocked_words(group->blocked), object, least,
-                   most);
+        output_say(out, 4, "blocked: %s%s, since %.1f to %.1f ms\n", reason->words, object, least, most);
 }
 
 static void say_stack(const struct group *group, struct output *out)
@@ -195,7 +197,7 @@ static void say_group(const struct group *group, const struct view *view)
     say_head(group, view->out);
     if (group->doing == DOING_NOTHING)
         return;
-    say_doing(group, view->out, platform_now(view->thread->sub));
+    say_doing(group, view);
     say_stack(group, view->out);
     inspect_say_frames(view, group->ips, group->frames, 6);
 }

@@ -89,9 +89,10 @@ static bool equals(const struct alike *a, const struct alike *b)
 }
 
 /* Whether the wait is for an object, not for a number or an instant. */
-static bool has_object(unsigned blocked)
+static bool has_object(const struct graph *graph, unsigned blocked)
 {
-    return blocked >= BLOCKED_DESCRIPTOR && blocked != BLOCKED_SELECT;
+    enum blocked_on on = inspect_reason(&graph->view, blocked)->on;
+    return on == ON_DESCRIPTOR || on == ON_ADDRESS;
 }
 
 static struct alike key_of(const struct graph *graph, uint32_t number)
@@ -101,7 +102,7 @@ static struct alike key_of(const struct graph *graph, uint32_t number)
     struct alike key = {
         .site = c->site, .node = number, .blocked = node->blocked, .since_least = c->since, .since_most = c->since};
     uint32_t target = node->count ? graph_target(graph, number, 0) : NOBODY;
-    if (has_object(node->blocked))
+    if (has_object(graph, node->blocked))
         key.on = node->on;
     else if (target != NOBODY)
         key.of = graph_cb(graph, target)->site;

@@ -108,7 +108,7 @@ static void post(struct arrival *arrival)
     pool_post(pool, &arrival->post);
 }
 
-bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, enum blocked why, uint32_t floor)
+bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, unsigned why, uint32_t floor)
 {
     wait_because(*thread, me, why, 0);
     uint32_t epoch = wait_arm(*thread, me, floor);

@@ -115,7 +115,7 @@ const char *crew_made(const struct crew_origin *origin, char *buffer, size_t siz
 /* Queue a job, and provide a thread for it. Returns 0, or a negated errno code: then it will never run. */
 int crew_submit(struct thread *thread, struct crew *crew, struct job *job);
 /* Wait until it is over. Returns false if the wait was interrupted. */
-bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, enum blocked why, uint32_t floor);
+bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, unsigned why, uint32_t floor);
 
 /* Call the hooks of a job that its caller has left, and free it. ran: its function has returned. */
 void job_discard(struct job *job, bool ran);

@@ -5,6 +5,7 @@
 #define IO_IO_LAYER_H
 
 #include "../strand/core.h"
+#include "io_blocked.h"
 
 struct crew;
 struct descriptors;

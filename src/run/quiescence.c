@@ -6,6 +6,7 @@
 
 #include "ending.h"
 #include "out_of_work.h"
+#include "run_blocked.h"
 
 #include "../sched/timers.h"
 #include "../strand/interrupt.h"

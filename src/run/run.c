@@ -5,6 +5,7 @@
 #include "run.h"
 #include "ending.h"
 #include "quiescence.h"
+#include "run_blocked.h"
 #include "run_options.h"
 #include "shutdown.h"
 #include "user_scheduler.h"
@@ -74,6 +75,13 @@ _Static_assert((MARK_FIBRE | MARK_PORT | MARK_CREW | MARK_POOL | MARK_ACTOR | MA
                "each kind of handle has a mark");
 
 static const struct layer *const layers[] = {&core_layer, &sync_layer, &actor_layer, NULL};
+
+static const struct blocked_reason *const reasons[LAYERS_WITH_REASONS] = {
+    [CORE_REASONS / REASONS_OF_LAYER] = core_reasons,
+    [SYNC_REASONS / REASONS_OF_LAYER] = sync_reasons,
+    [IO_REASONS / REASONS_OF_LAYER] = io_reasons,
+    [ACTOR_REASONS / REASONS_OF_LAYER] = actor_reasons,
+    [RUN_REASONS / REASONS_OF_LAYER] = run_reasons};
 
 static const struct sched_ops ops = {
     .thread_size = sizeof(struct run_thread),
@@ -266,6 +274,7 @@ static int build_and_run(struct run *run, strand_fn *fn, void *arg, const char *
     runtime->parts[SIM_PART] = &run->sim;
     runtime->parts[DEBUG_PART] = &run->debug;
     runtime->reports = &debug_reports;
+    runtime->reasons = reasons;
     sub->generation = arch_generation;
     sub->memory.most = runtime->options.max_stack_bytes;
     stack_memory_open(&sub->memory, &thread_stack_ops);

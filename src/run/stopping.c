@@ -1,6 +1,7 @@
 /*
  * How strands notice that the run is being shut down. The protocol block is in shutdown.h.
  */
+#include "run_blocked.h"
 #include "shutdown.h"
 
 #include "../strand/interrupt.h"

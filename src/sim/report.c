@@ -7,6 +7,7 @@
 #include "../strand/exception.h"
 #include "../strand/print.h"
 #include "../strand/sized.h"
+#include "../sync/sync_blocked.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -67,11 +68,12 @@ static void say_step(const struct sim *sim, const struct step *step)
         print_text(2, ", and %u times more", step->again);
     if (step->strand)
         say_strand(step);
+    const struct blocked_reason *reason = blocked_reason((struct runtime *)sim->sub, step->blocked);
     if (step->blocked)
-        print_text(2, ", which %s", blocked_words(step->blocked));
-    if (step->blocked >= BLOCKED_JOIN && step->blocked <= BLOCKED_LEAVE) /* a strand's end */
+        print_text(2, ", which %s", reason->words);
+    if (reason->on == ON_STRAND)
         print_text(2, " #%llu", (unsigned long long)step->blocked_on);
-    if (step->blocked == BLOCKED_DESCRIPTOR)
+    if (reason->on == ON_DESCRIPTOR)
         print_text(2, " %d", (int)step->blocked_on);
     print_text(2, "\n");
 }

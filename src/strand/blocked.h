@@ -1,48 +1,52 @@
 /*
- * The reasons for which strands block, of all layers, and the words that diagnostics print before the object.
- * Diagnostics only. The order matters: for reasons after DESCRIPTOR, src/debug prints the address of the object.
+ * The reasons for which strands block, and what diagnostics print about each. Diagnostics only.
+ *
+ * A reason is a number of 8 bits: the first bits name the layer, the others the reason in the table of that layer. Each
+ * layer lists its own reasons in its header *blocked.h; src/run registers the tables in runtime.reasons.
  */
 #ifndef STRAND_BLOCKED_H
 #define STRAND_BLOCKED_H
 
-/* EACH(name, words) */
-#define EACH_BLOCKED(EACH)                                                                                             \
-    EACH(NOT, "runnable")                                                                                              \
-    EACH(JOIN, "joins strand")                                                                                         \
-    EACH(JOIN_SCOPE, "joins its scope, waits for strand")                                                              \
-    EACH(WAIT, "waits for the end of strand")                                                                          \
-    EACH(LEAVE, "leaves a scope, waits for strand")                                                                    \
-    EACH(SLEEP, "sleeps")                                                                                              \
-    EACH(SCOPE, "waits for the end of any child")                                                                      \
-    EACH(OFFLOAD, "waits for an offloaded call")                                                                       \
-    EACH(POOL, "waits for the end of pool")                                                                            \
-    EACH(QUIET, "waits for quiescence")                                                                                \
-    EACH(STOPPING, "waits for the run to be shut down")                                                                \
-    EACH(CREW, "waits for the end of a crew")                                                                          \
-    EACH(DESCRIPTOR, "waits for descriptor")                                                                           \
-    EACH(SEND, "sends to channel")                                                                                     \
-    EACH(RECEIVE, "receives from channel")                                                                             \
-    EACH(SELECT, "waits for one of")                                                                                   \
-    EACH(MUTEX, "waits for mutex")                                                                                     \
-    EACH(CONDITION, "waits for condition")                                                                             \
-    EACH(READ_LOCK, "waits to read under lock")                                                                        \
-    EACH(WRITE_LOCK, "waits to write under lock")                                                                      \
-    EACH(SEMAPHORE, "waits for semaphore")                                                                             \
-    EACH(EVENT, "waits for event")                                                                                     \
-    EACH(BARRIER, "waits at barrier")                                                                                  \
-    EACH(ONCE, "waits for once")                                                                                       \
-    EACH(STATIC, "waits for a static object, with the guard")                                                          \
-    EACH(GROUP, "waits for group")                                                                                     \
-    EACH(PERMIT, "waits for semaphore") /* of a priority semaphore, or a limit */                                      \
-    EACH(PORT, "receives from port")                                                                                   \
-    EACH(MAILBOX, "waits for room in the mailbox of an actor")                                                         \
-    EACH(ASK, "waits for the answer of an actor")                                                                      \
-    EACH(ACTOR_END, "waits for the end of an actor")                                                                   \
-    EACH(ACTOR, "waits for actors that have messages") /* a runner strand, while no actor has a message */             \
-    EACH(SIGNAL, "waits for signals")                  /* as a case of a select only */
+/* What cb.blocked_on is, and how diagnostics print it after the words. */
+enum blocked_on {
+    ON_NOTHING, /* nothing is printed */
+    ON_STRAND,  /* a strand's number */
+    ON_INSTANT,
+    ON_POOL, /* the record of a pool's handle */
+    ON_DESCRIPTOR,
+    ON_CASES, /* the number of a select's cases */
+    ON_ADDRESS
+};
 
-#define BLOCKED_NAME(name, words) BLOCKED_##name,
-enum blocked { EACH_BLOCKED(BLOCKED_NAME) };
-#undef BLOCKED_NAME
+struct blocked_reason {
+    const char *words; /* printed before the object: "waits for mutex" */
+    /* What ends the wait, where no strand can be named: "time". NULL: the object says it. */
+    const char *ended_by;
+    enum blocked_on on;
+};
+
+enum { REASONS_OF_LAYER = 16, LAYERS_WITH_REASONS = 256 / REASONS_OF_LAYER };
+
+/* A table with an entry for each reason of a layer, in its order. `first` is the layer's first number. */
+#define REASON(first, reason, words, ended_by, on) [(reason) - (first)] = {words, ended_by, on}
+
+/* This layer's. */
+enum {
+    CORE_REASONS = 0,
+    BLOCKED_NOT = CORE_REASONS,
+    BLOCKED_JOIN,
+    BLOCKED_JOIN_SCOPE,
+    BLOCKED_WAIT,
+    BLOCKED_LEAVE,
+    BLOCKED_SLEEP,
+    BLOCKED_SCOPE,
+    BLOCKED_STATIC,
+    BLOCKED_POOL
+};
+extern const struct blocked_reason core_reasons[REASONS_OF_LAYER];
+
+struct runtime;
+/* Returns the entry of a reason; one with the words "" for a number that no layer has. */
+const struct blocked_reason *blocked_reason(const struct runtime *runtime, unsigned blocked);
 
 #endif

@@ -131,7 +131,7 @@ struct cb {
 
     /* Only the strand itself. */
     uint8_t outcome; /* written before ENDS_OVER, read after it */
-    uint8_t blocked; /* enum blocked */
+    uint8_t blocked; /* blocked.h */
     bool listed;     /* in anchor->ended, by wait.node.link; protected like `sibling` */
     bool started : 1;
     bool slow_end : 1; /* ending and joining it take slow paths: it is the root, pinned, counted or listed, has extra or
@@ -159,7 +159,7 @@ struct cb {
     struct wait wait;
 
     union {
-        uint64_t blocked_on;    /* diagnostics only: an id, a time or an address */
+        uint64_t blocked_on;    /* diagnostics only: enum blocked_on */
         struct local *inherits; /* until the strand begins, if slow_end. See cb_inherits */
     };
     int64_t since; /* diagnostics only */
@@ -395,7 +395,8 @@ struct runtime {
     const struct layer *const *layers; /* ends with NULL */
     void *parts[RUN_PARTS];            /* parts of higher layers that do not know each other, by index */
     strand_options options;
-    const struct reports *reports; /* print.h */
+    const struct reports *reports;               /* print.h */
+    const struct blocked_reason *const *reasons; /* the layers' tables: blocked.h */
     struct slab cbs, guests, blocks;
     struct slab objects; /* of OBJECT_SIZE bytes: the other things that have handles */
     struct slab tickets; /* of TICKET_SIZE bytes: the records of lockset.h, and other small ones */

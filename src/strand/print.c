@@ -95,14 +95,6 @@ const char *refusal_words(struct thread *thread, int error, char *text, size_t r
     return text;
 }
 
-const char *blocked_words(unsigned blocked)
-{
-#define WORDS(name, words) [BLOCKED_##name] = words,
-    static const char *const words[] = {EACH_BLOCKED(WORDS)};
-#undef WORDS
-    return blocked < sizeof words / sizeof *words ? words[blocked] : "";
-}
-
 void print_frames(int fd, void **ips, size_t count)
 {
     struct arch_names *names = arch_names_open();

@@ -18,9 +18,6 @@ const char *place_words(struct arch_names *names, void *ip, char *buffer, size_t
 /* As place_words, with the line. Takes milliseconds: for reports of mistakes, not while threads are held or strands
  * run. */
 const char *place_found(void *ip, char *buffer, size_t size);
-/* Returns the words for a reason, such as "waits for mutex". The object follows them. "" for an unknown reason.
- */
-const char *blocked_words(unsigned blocked);
 /* Returns the text of an errno code of either sign. */
 const char *error_words(int code);
 /* Writes why this thread was just refused memory for a stack. Returns text. */

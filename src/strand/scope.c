@@ -189,7 +189,7 @@ strand_exception *strand_scope_failure(strand_scope handle, strand *which)
 }
 
 struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, struct ends seen,
-                               uint64_t what, enum blocked why)
+                               uint64_t what, unsigned why)
 {
     wait_because(thread, me, why, what);
     struct wait_node *node = &me->wait.node;

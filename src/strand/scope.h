@@ -128,7 +128,7 @@ struct ends {
  * than enough, or when one of the children has a drop function. An interruption wakes it too. `what`, for diagnostics
  * only, is as in wait_because. Returns the thread that the strand continues on. */
 struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, struct ends seen,
-                               uint64_t what, enum blocked why);
+                               uint64_t what, unsigned why);
 /* Spawner: logs once that the scope keeps too many ended children. */
 void scope_tell_hoard(struct thread *thread, struct scope *scope);
 /* Owner of a large plain scope: counts how many children have ended. */

@@ -188,7 +188,7 @@ static inline uint32_t wait_winner(struct cb *me)
     return wait_floor(atomic_load_explicit(&me->wait.state, memory_order_relaxed));
 }
 
-static inline void wait_because(struct thread *thread, struct cb *me, enum blocked why, uint64_t on)
+static inline void wait_because(struct thread *thread, struct cb *me, unsigned why, uint64_t on)
 {
     me->blocked = (uint8_t)why;
     me->blocked_on = on;

@@ -170,7 +170,7 @@ static COLD void leave_queue(struct thread *thread, struct cb *me, struct chan *
 /* Under the lock, which it releases: wait in the queue for a partner. Returns false if the wait was interrupted and the
  * interruption is already over. */
 static inline __attribute__((always_inline)) bool wait_in(struct thread *thread, struct cb *me, struct chan *chan,
-                                                          struct link *queue, void *value, enum blocked why)
+                                                          struct link *queue, void *value, unsigned why)
 {
     struct wait_node *node = &me->wait.node;
     node->value = value;

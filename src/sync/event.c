@@ -38,7 +38,7 @@ static bool is_over(uint64_t *value, uintptr_t want)
 
 static const struct gate_rules event_rules = {is_set, 0}, count_rules = {is_over, 0};
 
-static inline void wait_for(struct gate *gate, const char *noun, enum blocked why, const struct gate_rules *rules,
+static inline void wait_for(struct gate *gate, const char *noun, unsigned why, const struct gate_rules *rules,
                             const char *function)
 {
     struct thread *thread = must_be_strand(function);

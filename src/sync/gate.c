@@ -80,8 +80,8 @@ void gate_change(struct thread *thread, struct gate *gate, uint64_t by, const st
 
 /* ---- waiting --------------------------------------------------------------------------------------------- */
 
-void gate_stand(struct thread *thread, struct cb *me, struct gate *gate, uint64_t value, enum blocked why,
-                uintptr_t want, uint32_t floor)
+void gate_stand(struct thread *thread, struct cb *me, struct gate *gate, uint64_t value, unsigned why, uintptr_t want,
+                uint32_t floor)
 {
     struct wait_node *node = &me->wait.node;
     node->value = (void *)want;
@@ -122,8 +122,8 @@ bool gate_park(struct thread **thread, struct cb *me, struct gate *gate, uint32_
     return false;
 }
 
-bool gate_wait(struct thread **thread, struct cb *me, struct gate *gate, uint64_t value, enum blocked why,
-               uintptr_t want, const struct gate_rules *rules)
+bool gate_wait(struct thread **thread, struct cb *me, struct gate *gate, uint64_t value, unsigned why, uintptr_t want,
+               const struct gate_rules *rules)
 {
     gate_stand(*thread, me, gate, value, why, want, own_of(me)->floor);
     if (LIKELY(gate_park(thread, me, gate, own_of(me)->floor, rules)))
@@ -135,7 +135,7 @@ bool gate_wait(struct thread **thread, struct cb *me, struct gate *gate, uint64_
 
 /* ---- by rules alone -------------------------------------------------------------------------------------- */
 
-void gate_enter(struct thread *thread, struct cb *me, struct gate *gate, enum blocked why, uintptr_t want,
+void gate_enter(struct thread *thread, struct cb *me, struct gate *gate, unsigned why, uintptr_t want,
                 const struct gate_rules *rules)
 {
     bool passed = false;

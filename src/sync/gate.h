@@ -207,21 +207,21 @@ uint64_t gate_settle(struct thread *thread, struct gate *gate, uint64_t value, c
 
 /* Under the lock, which it releases: arm the strand's wait and enqueue it. Sources below `floor` do not interrupt the
  * wait. The claimer may read `want`. */
-void gate_stand(struct thread *thread, struct cb *me, struct gate *gate, uint64_t value, enum blocked why,
-                uintptr_t want, uint32_t floor);
+void gate_stand(struct thread *thread, struct cb *me, struct gate *gate, uint64_t value, unsigned why, uintptr_t want,
+                uint32_t floor);
 /* After gate_stand: park until the wait is claimed. Returns false if the strand was interrupted; it has then left the
  * queue, and the interruption may already be over. */
 bool gate_park(struct thread **thread, struct cb *me, struct gate *gate, uint32_t floor,
                const struct gate_rules *rules);
 /* Both, interruptibly: throws if interrupted; returns false if the interruption is already over, and the caller
  * retries. */
-bool gate_wait(struct thread **thread, struct cb *me, struct gate *gate, uint64_t value, enum blocked why,
-               uintptr_t want, const struct gate_rules *rules);
+bool gate_wait(struct thread **thread, struct cb *me, struct gate *gate, uint64_t value, unsigned why, uintptr_t want,
+               const struct gate_rules *rules);
 /* Unlink the node, if it is still linked, and let others pass. */
 void gate_leave(struct thread *thread, struct gate *gate, struct wait_node *node, const struct gate_rules *rules);
 
 /* By the rules, under the lock: pass if there is no waiter, otherwise wait for admission. */
-void gate_enter(struct thread *thread, struct cb *me, struct gate *gate, enum blocked why, uintptr_t want,
+void gate_enter(struct thread *thread, struct cb *me, struct gate *gate, unsigned why, uintptr_t want,
                 const struct gate_rules *rules);
 /* Likewise, without waiting. */
 bool gate_try(struct thread *thread, struct gate *gate, uintptr_t want, const struct gate_rules *rules);

@@ -7,6 +7,7 @@
 
 #include "../../include/strand/select.h"
 #include "../strand/wait.h"
+#include "sync_blocked.h"
 
 enum answer {
     SOURCE_NOT,     /* not now; if there is a node, it is linked, and may win the wait from now on */
@@ -37,7 +38,7 @@ struct strand_source_ {
     /* How many bytes of case->value other strands may read or write while a node is linked. NULL: none. */
     size_t (*size)(struct thread *thread, struct cb *me, const strand_case *c);
     bool outside;    /* an event from outside of the run may cause it: quiescent.h */
-    uint8_t blocked; /* diagnostics only: the state of a strand that waits for this alone; enum blocked */
+    uint8_t blocked; /* diagnostics only: the state of a strand that waits for this alone; blocked.h */
     /* The instant of a case that the select waits for by its own timer: no node is ever linked. NULL: not an
      * instant. */
     int64_t (*when)(const strand_case *c);

@@ -5,6 +5,7 @@
 #define SYNC_SYNC_LAYER_H
 
 #include "../strand/core.h"
+#include "sync_blocked.h"
 
 enum { OFFERS_SIZE = 448 }; /* bytes of the records that selects wait with: select.c */
 

@@ -22,6 +22,7 @@ import gdb
 CACHE_LINE = 64  # where the objects of a chunk begin: src/base/slab.c
 ENDS_OVER = 2
 SERIAL_SHIFT, WORD_FLAGS = 10, 1 << 63 | 4  # free, or dead: src/strand/core.h
+REASONS_OF_LAYER = 16  # src/strand/blocked.h
 SHOWN_MOST = 1000
 
 
@@ -279,12 +280,10 @@ class Strand:
         return words
 
     def words(self):
-        try:
-            words = int(gdb.parse_and_eval("(unsigned long)&blocked_words::words"))
-            return text_at(word(words + 8 * self.blocked))
-        except gdb.error:
-            return "blocked (%d)" % self.blocked
-
+        layer, index = divmod(self.blocked, REASONS_OF_LAYER)
+        table = word(word(self.run.address + offset("runtime", "reasons")) + 8 * layer)
+        entry = table + index * size_of("blocked_reason") + offset("blocked_reason", "words")
+        return text_at(word(entry)) or "blocked (%d)" % self.blocked
     def line(self):
         parts = [self.doing()]
         if self.cancelled:
