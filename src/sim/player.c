@@ -41,9 +41,9 @@ static struct arch_san *san_of(struct played *played)
 /* Record a step for the report. Threads that spin together take one line each. */
 static void record_step(struct sim *sim, const struct played *next)
 {
-    for (uint32_t i = 1; next->gave_way == GAVE_SPIN && i <= sim->recorded && i < LAST_STEPS; i++) {
+    for (uint32_t i = 1; next->switch_point == POINT_SPIN && i <= sim->recorded && i < LAST_STEPS; i++) {
         struct step *last = &sim->last[(sim->recorded - i) % LAST_STEPS];
-        if (last->gave_way != GAVE_SPIN)
+        if (last->switch_point != POINT_SPIN)
             break;
         if (last->who == next->index) {
             last->again++;
@@ -51,7 +51,8 @@ static void record_step(struct sim *sim, const struct played *next)
         }
     }
     struct step *step = &sim->last[sim->recorded++ % LAST_STEPS];
-    *step = (struct step){.number = sim->steps, .now = sim->now, .who = next->index, .gave_way = next->gave_way};
+    *step =
+        (struct step){.number = sim->steps, .now = sim->now, .who = next->index, .switch_point = next->switch_point};
     step->where = next->where;
     if (next->thread && next->thread->current)
         report_strand(step, next->thread->current);
@@ -61,7 +62,7 @@ static void begin_step(struct sim *sim, struct played *next)
 {
     sim->steps++;
     record_step(sim, next);
-    bool is_short = sim->atomic_steps || next->gave_way == GAVE_OPERATION;
+    bool is_short = sim->atomic_steps || next->switch_point == POINT_OPERATION;
     int64_t least = is_short ? SHORT_STEP_NS : STEP_NS;
     sim->now += least << rng_below(&sim->order.rng, STEP_SHIFTS);
     sim_fold(sim, next->index);
@@ -136,7 +137,7 @@ static void be_interrupted(struct sim *sim, struct played *me)
     me->interrupted = false;
 }
 
-void player_give_way(struct sim *sim, enum played_state state, enum gave_way how)
+void player_switch(struct sim *sim, enum played_state state, enum switch_point point)
 {
     struct played *me = sim->running;
     if (UNLIKELY(!me || sim->failed))
@@ -144,7 +145,7 @@ void player_give_way(struct sim *sim, enum played_state state, enum gave_way how
     if (me->thread)
         thread_must_not_be_left(me->thread);
     me->state = state;
-    me->gave_way = how;
+    me->switch_point = point;
     struct played *next = finished(sim) ? NULL : order_next(sim);
     if (next)
         begin_step(sim, next);
@@ -159,7 +160,7 @@ void player_sleep(struct sim *sim, int64_t deadline)
     struct played *me = sim->running;
     me->deadline = deadline;
     me->woken = false;
-    player_give_way(sim, PLAYED_SLEEPING, GAVE_SLEEP);
+    player_switch(sim, PLAYED_SLEEPING, POINT_SLEEP);
     order_deal(sim, me);
 }
 
@@ -177,7 +178,7 @@ static void first_step(struct arch_transfer transfer)
         sim->pool_threads--;
     }
     arch_san_release(me);
-    player_give_way(sim, PLAYED_DONE, GAVE_SLEEP);
+    player_switch(sim, PLAYED_DONE, POINT_SLEEP);
     UNREACHABLE();
 }
 

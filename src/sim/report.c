@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const gave_way_at[] = {
-    [GAVE_START] = "begins",
-    [GAVE_SUSPENSION] = "goes on after a suspension",
-    [GAVE_SPIN] = "looks again what it spins for",
-    [GAVE_SLEEP] = "wakes up",
-    [GAVE_OPERATION] = "goes on",
-    [GAVE_ATOMIC] = "goes on before an atomic operation",
+static const char *const switch_point_texts[] = {
+    [POINT_START] = "begins",
+    [POINT_SUSPENSION] = "goes on after a suspension",
+    [POINT_SPIN] = "looks again what it spins for",
+    [POINT_SLEEP] = "wakes up",
+    [POINT_OPERATION] = "goes on",
+    [POINT_ATOMIC] = "goes on before an atomic operation",
 };
 
 void report_strand(struct step *step, const struct fibre *fibre)
@@ -61,8 +61,9 @@ static void say_step(const struct sim *sim, const struct step *step)
 {
     bool plain = !sim->played[step->who]->thread;
     print_text(2, "  %6llu %12.3f us  %sthread %u %s", (unsigned long long)step->number,
-               (double)(step->now - sim->began) / 1000, plain ? "plain " : "", step->who, gave_way_at[step->gave_way]);
-    if (step->gave_way == GAVE_OPERATION)
+               (double)(step->now - sim->began) / 1000, plain ? "plain " : "", step->who,
+               switch_point_texts[step->switch_point]);
+    if (step->switch_point == POINT_OPERATION)
         say_operation(step);
     if (step->again)
         print_text(2, ", and %u times more", step->again);

@@ -17,7 +17,7 @@ static int64_t now(struct subprocess *sub)
 
 static void point(struct thread *thread)
 {
-    player_give_way(sim_of(thread->sub), PLAYED_READY, GAVE_SUSPENSION);
+    player_switch(sim_of(thread->sub), PLAYED_READY, POINT_SUSPENSION);
 }
 
 static bool operation(struct thread *thread, void *where)
@@ -27,7 +27,7 @@ static bool operation(struct thread *thread, void *where)
     if (sim->options.coarse)
         return false;
     me->where = where;
-    player_give_way(sim, PLAYED_READY, GAVE_OPERATION);
+    player_switch(sim, PLAYED_READY, POINT_OPERATION);
     return true;
 }
 
@@ -35,7 +35,7 @@ static void spin(struct sim *sim)
 {
     if (sim->running) {
         order_relaxed(sim, sim->running);
-        player_give_way(sim, PLAYED_RELAXED, GAVE_SPIN);
+        player_switch(sim, PLAYED_RELAXED, POINT_SPIN);
     } else {
         player_step(sim); /* at the end of the run another thread holds what it spins for */
     }
@@ -55,7 +55,7 @@ static void step(struct arch_player *player)
 {
     struct sim *sim = (struct sim *)player;
     if (sim->atomic_steps)
-        player_give_way(sim, PLAYED_READY, GAVE_ATOMIC);
+        player_switch(sim, PLAYED_READY, POINT_ATOMIC);
 }
 
 static void sleep_until(struct thread *thread, int64_t deadline)
@@ -63,7 +63,7 @@ static void sleep_until(struct thread *thread, int64_t deadline)
     struct played *me = thread->simulated;
     me->deadline = deadline;
     if (!me->woken) {
-        player_give_way(me->sim, PLAYED_SLEEPING, GAVE_SLEEP);
+        player_switch(me->sim, PLAYED_SLEEPING, POINT_SLEEP);
         order_deal(me->sim, me);
     }
     me->woken = false;
@@ -169,7 +169,7 @@ static int plain_threads(struct subprocess *sub)
 
 static void plain_point(struct subprocess *sub)
 {
-    player_give_way(sim_of(sub), PLAYED_READY, GAVE_SUSPENSION);
+    player_switch(sim_of(sub), PLAYED_READY, POINT_SUSPENSION);
 }
 
 static void word_wait(struct subprocess *sub, const _Atomic uint32_t *word, uint32_t expected, int64_t deadline)

@@ -49,7 +49,7 @@ void threads_close(struct runtime *runtime);
 /* RELAXED: spins, and lets others go first. FREE: the thread was joined; its place can be reused. */
 enum played_state { PLAYED_READY, PLAYED_RELAXED, PLAYED_SLEEPING, PLAYED_DONE, PLAYED_FREE };
 /* Where a thread had yielded when it is chosen: for the words of a report. */
-enum gave_way { GAVE_START, GAVE_SUSPENSION, GAVE_SPIN, GAVE_SLEEP, GAVE_OPERATION, GAVE_ATOMIC };
+enum switch_point { POINT_START, POINT_SUSPENSION, POINT_SPIN, POINT_SLEEP, POINT_OPERATION, POINT_ATOMIC };
 
 struct played {
     struct sim *sim;
@@ -62,7 +62,7 @@ struct played {
     size_t stack_size;
     struct arch_san san; /* of its stack: for a plain thread, or one that is done */
     enum played_state state;
-    enum gave_way gave_way;
+    enum switch_point switch_point;
     void *where; /* the code address of the last operation */
     bool woken;
     bool polls; /* it sleeps in the poller: events of simulated descriptors end that too */
@@ -84,11 +84,11 @@ struct step {
     uint64_t number;
     int64_t now;
     uint32_t who;
-    enum gave_way gave_way;
+    enum switch_point switch_point;
     uint32_t again; /* how many times more it spun */
     uint32_t blocked;
     uint64_t blocked_on;
-    void *where;       /* a code address, for GAVE_OPERATION */
+    void *where;       /* a code address, for POINT_OPERATION */
     struct cb *strand; /* NULL: none; it may have ended since */
     uint64_t id;
 };
@@ -170,8 +170,8 @@ static inline void sim_free(struct sim *sim, void *memory)
 int player_add(struct sim *sim, struct thread *thread, void *(*fn)(void *), void *arg, struct played **out);
 /* Release a plain thread that is done and was joined. */
 void player_free(struct played *played);
-/* The running thread yields; returns when it is chosen again. */
-void player_give_way(struct sim *sim, enum played_state state, enum gave_way how);
+/* The running thread lets the next one run. Returns when it is chosen again. */
+void player_switch(struct sim *sim, enum played_state state, enum switch_point point);
 /* The running thread, a plain one, sleeps until a wake-up or the instant deadline. */
 void player_sleep(struct sim *sim, int64_t deadline);
 /* Have a handler interrupt some simulated thread at some time. Returns 0 or a negated errno code. */
