@@ -343,7 +343,7 @@ int strand_ask(strand_actor to, const strand_message_type *type, const void *bod
     may_block(thread, me, "strand_ask");
     int error = must_be_another(thread, to, "strand_ask");
     if (error)
-        return give_way_with(error);
+        return yield_with_result(error);
     struct promise *promise __attribute__((cleanup(promise_close))) = promise_open(thread, &ref);
     if (!promise)
         return -ENOMEM;
@@ -354,7 +354,7 @@ int strand_ask(strand_actor to, const strand_message_type *type, const void *bod
     if (!error)
         error = promise_wait(thread_self(), promise, BLOCKED_ASK, to);
     if (error)
-        return give_way_with(error);
+        return yield_with_result(error);
     take(promise, into);
     return 0;
 }
@@ -384,5 +384,5 @@ int strand_actor_wait(strand_actor actor)
 {
     struct thread *thread = must_be_strand("strand_actor_wait");
     may_block(thread, current_of(thread), "strand_actor_wait");
-    return give_way_with(await_end(thread, actor));
+    return yield_with_result(await_end(thread, actor));
 }

@@ -209,7 +209,7 @@ void strand_actors_join(strand_actors handle)
                      "only the strand that opened a system may wait for it: others use strand_actor_wait");
     runtime_of(thread)->ops->wait_dry_or(thread, me, &system->joiner, &system->has_ended);
     arch_san_acquire(system->name);
-    give_way_after(thread_self());
+    yield_if_asked(thread_self());
 }
 
 void strand_actors_leave_(strand_actors *handle)

@@ -139,7 +139,7 @@ int operation_enter(struct operation *op, int fd, enum side_name side, const cha
     may_block(thread, op->me, function);
     int error = enter(op, fd, side);
     if (UNLIKELY(error))
-        give_way_after(op->thread);
+        yield_if_asked(op->thread);
     return error;
 }
 
@@ -331,7 +331,7 @@ static void yield_with_baton(struct operation *op)
 
 int operation_ready(struct operation *op)
 {
-    for (bool gave_way = false;;) {
+    for (bool yielded = false;;) {
         struct side *side = op->side;
         if (interrupted_here(op->me))
             throw_interrupted(op);
@@ -347,9 +347,9 @@ int operation_ready(struct operation *op)
                      atomic_load_explicit(&op->d->waitless, memory_order_relaxed);
         if (ready) {
             thread_tick(op->thread);
-            if (LIKELY(!thread_is_asked_for(op->thread)) || gave_way)
+            if (LIKELY(!thread_is_asked_for(op->thread)) || yielded)
                 return 0;
-            gave_way = true;
+            yielded = true;
             yield_with_baton(op);
             continue;
         }

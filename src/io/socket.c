@@ -78,7 +78,7 @@ int strand_connect(int fd, const void *address, uint32_t length)
         strand_sleep(pause);
         pause = pause < PAUSE_MOST ? pause * 2 : PAUSE_MOST;
     }
-    return give_way_with(result);
+    return yield_with_result(result);
 }
 
 int strand_shutdown(int fd, int how)
@@ -227,7 +227,7 @@ int strand_listen_tcp(const char *host, int port)
     for (int i = 0; i < count; i++)
         if ((fd = listen_at(&addresses[i], true)) >= 0)
             break;
-    return give_way_with(fd);
+    return yield_with_result(fd);
 }
 
 int strand_dial_tcp(const char *host, int port)
@@ -240,7 +240,7 @@ int strand_dial_tcp(const char *host, int port)
     for (int i = 0; i < count; i++)
         if ((fd = i + 1 < count ? dial_one_of(&addresses[i], count - i) : dial_at(&addresses[i], true)) >= 0)
             break;
-    return give_way_with(fd);
+    return yield_with_result(fd);
 }
 
 int strand_listen_unix(const char *path)
@@ -258,7 +258,7 @@ int strand_dial_unix(const char *path)
     must_be_there(path, "path", "strand_dial_unix");
     may_block(thread, current_of(thread), "strand_dial_unix");
     int error = arch_address_unix(path, &address);
-    return give_way_with(error ? error : dial_at(&address, false));
+    return yield_with_result(error ? error : dial_at(&address, false));
 }
 
 int strand_peer_address(int fd, char *text, size_t room)

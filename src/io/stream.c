@@ -55,7 +55,7 @@ static int64_t write_some(struct operation *op, const void *buffer, size_t size)
 static int64_t nothing(struct operation *op)
 {
     operation_leave(op);
-    give_way_after(op->thread);
+    yield_if_asked(op->thread);
     return 0;
 }
 

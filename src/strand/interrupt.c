@@ -268,7 +268,7 @@ void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
     exception_throw(me, e);
 }
 
-COLD struct thread *give_way_before(struct thread *thread, struct cb *me)
+COLD struct thread *yield_before_taking(struct thread *thread, struct cb *me)
 {
     thread = thread_yield(thread);
     if (interrupted_here(me))

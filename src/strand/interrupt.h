@@ -101,22 +101,22 @@ static inline __attribute__((always_inline)) void may_block(struct thread *threa
  */
 
 /* The end of an operation that happened without waiting. Never throws, because the operation has happened. */
-static inline void give_way_after(struct thread *thread)
+static inline void yield_if_asked(struct thread *thread)
 {
     if (UNLIKELY(thread_is_asked_for(thread)))
         (void)thread_yield(thread);
 }
 
-/* As give_way_after, for an operation that may have continued on another thread. Returns the operation's result. */
-static inline int give_way_with(int result)
+/* As yield_if_asked, for an operation that may have continued on another thread. Returns the operation's result. */
+static inline int yield_with_result(int result)
 {
-    give_way_after(thread_self());
+    yield_if_asked(thread_self());
     return result;
 }
 
 /* The start of an operation that takes something (a lock, a permit) which is free: the caller yields before it holds
  * it. Call only if it is free. Returns the thread on which the strand continues. */
-struct thread *give_way_before(struct thread *thread, struct cb *me);
+struct thread *yield_before_taking(struct thread *thread, struct cb *me);
 
 /* Raises source number `index` of a strand, which the caller keeps from ending. Any thread may call this. Returns the
  * strand's member if the caller has to make it runnable. */

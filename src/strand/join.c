@@ -211,7 +211,7 @@ void strand_wait(strand handle)
             interrupt_throw(thread, me, 0);
     }
     end_seen(handle);
-    give_way_after(thread);
+    yield_if_asked(thread);
 }
 
 bool strand_ended(strand handle)

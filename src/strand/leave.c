@@ -349,5 +349,5 @@ void strand_scope_join(strand_scope handle)
         interrupt_throw_over(thread, me, first);
     if (first)
         exception_throw(me, first);
-    give_way_after(thread);
+    yield_if_asked(thread);
 }

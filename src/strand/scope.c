@@ -261,7 +261,7 @@ static struct cb *next_failed(struct thread *thread, struct cb *me, struct scope
 /* The result when no child is left. */
 static strand no_next(void)
 {
-    give_way_after(thread_self());
+    yield_if_asked(thread_self());
     return (strand){{0, 0}};
 }
 

@@ -70,7 +70,7 @@ static inline uint32_t wait_arm(struct thread *thread, struct cb *me, uint32_t f
 
 /* The result of a claim: won; over, because another party claimed the wait or it was retracted; or yield, because the
  * claimer is itself in WAIT_TRYING and must let its own wait be claimed for a moment [W5]. */
-enum claim { CLAIM_WON, CLAIM_OVER, CLAIM_GIVE_WAY };
+enum claim { CLAIM_WON, CLAIM_OVER, CLAIM_YIELD };
 
 /* Claims the node's wait for `index`. `trying`: the claimer, if it is itself in WAIT_TRYING; else NULL. */
 static inline enum claim wait_claim_as(struct cb *trying, struct wait_node *node, uint32_t index, bool shared)
@@ -87,7 +87,7 @@ static inline enum claim wait_claim_as(struct cb *trying, struct wait_node *node
         if (wait_tag(state) != WAIT_TRYING)
             break;
         if (trying > waiter)
-            return CLAIM_GIVE_WAY; /* [W5] */
+            return CLAIM_YIELD; /* [W5] */
         platform_await(thread_self());
         state = atomic_load_explicit(&waiter->wait.state, memory_order_acquire); /* [W1] */
     }

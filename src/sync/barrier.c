@@ -92,6 +92,6 @@ bool strand_barrier_wait(strand_barrier *handle)
         if (interrupted_here(me))
             interrupt_throw(thread, me, 0);
     }
-    give_way_after(thread);
+    yield_if_asked(thread);
     return true;
 }

@@ -46,7 +46,7 @@ static enum answer match(struct thread *thread, struct transfer *t, struct link 
         trying = armed ? t->me : NULL;
         enum claim claim =
             node->waiter ? wait_claim_as(trying, node, node->index, thread->concurrent) : CLAIM_WON; /* posted */
-        if (UNLIKELY(claim == CLAIM_GIVE_WAY)) {
+        if (UNLIKELY(claim == CLAIM_YIELD)) {
             wait_tried(thread, t->me, WAIT_ARMED);
             trying = NULL;
             platform_await(thread);
@@ -219,7 +219,7 @@ static NOINLINE int send_slowly(struct thread *thread, struct cb *me, struct cha
         return wait_to_send(thread, me, chan, handle, value);
     chan_unlock(thread, chan);
     finish(thread, &t, true);
-    give_way_after(thread);
+    yield_if_asked(thread);
     return t.result;
 }
 
@@ -231,7 +231,7 @@ static NOINLINE int receive_slowly(struct thread *thread, struct cb *me, struct 
         return wait_to_receive(thread, me, chan, handle, value);
     chan_unlock(thread, chan);
     finish(thread, &t, false);
-    give_way_after(thread);
+    yield_if_asked(thread);
     return t.result;
 }
 
@@ -291,7 +291,7 @@ int strand_chan_send(strand_chan handle, const void *value)
     chan_transfer_check(thread, chan, value, "strand_chan_send");
     enum quick quick = chan_transfer_quick_send(thread, chan, value);
     if (quick == QUICK_DONE) {
-        give_way_after(thread); /* [H4] */
+        yield_if_asked(thread); /* [H4] */
         return 0;
     }
     if (UNLIKELY(lies_on_shared_stack(thread, value)))
@@ -308,7 +308,7 @@ int strand_chan_receive(strand_chan handle, void *value)
     struct chan *chan = chan_of(thread, handle, value, "strand_chan_receive");
     enum quick quick = chan_transfer_quick_receive(thread, chan, value);
     if (quick == QUICK_DONE) {
-        give_way_after(thread); /* [H4] */
+        yield_if_asked(thread); /* [H4] */
         return 0;
     }
     if (UNLIKELY(lies_on_shared_stack(thread, value)))

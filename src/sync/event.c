@@ -47,7 +47,7 @@ static inline void wait_for(struct gate *gate, const char *noun, unsigned why, c
     may_block(thread, me, function);
     uint64_t value = gate_value(gate_read(gate));
     if (rules->admit(&value, 0)) {
-        give_way_after(thread);
+        yield_if_asked(thread);
         return;
     }
     must_lie_elsewhere(thread, gate, noun, function);

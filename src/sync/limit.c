@@ -203,7 +203,7 @@ void strand_limits_acquire(strand_held *handle)
         }
     }
     if (!held->count)
-        give_way_after(thread);
+        yield_if_asked(thread);
 }
 
 int strand_limits_try_acquire(strand_held *handle)

@@ -89,7 +89,7 @@ static inline void lock(struct mutex *mutex, void *site, const char *function)
     must_be_there(mutex, "mutex", function);
     may_block(thread, me, function);
     if (UNLIKELY(thread_is_asked_for(thread)) && !atomic_load_explicit(&mutex->gate.word, memory_order_relaxed))
-        thread = give_way_before(thread, me);
+        thread = yield_before_taking(thread, me);
     lockset_reserve(thread, me, "a mutex");
     while (UNLIKELY(!take_free(thread, me, mutex) && !take_slowly(&thread, me, mutex, own_of(me)->floor)))
         if (interrupted_here(me))

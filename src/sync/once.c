@@ -105,7 +105,7 @@ void *strand_once_run(strand_once *handle, strand_fn *fn, void *arg)
         return once->result;
     }
     void *result = once->result;
-    give_way_after(thread);
+    yield_if_asked(thread);
     return result;
 }
 

@@ -276,7 +276,7 @@ int64_t strand_port_receive(strand_port handle, void *message, size_t room)
         else
             port_unlock(thread, port);
         batch_deliver(thread, &woken);
-        give_way_after(thread);
+        yield_if_asked(thread);
         return result;
     }
     return -EPIPE; /* the port has ended meanwhile */

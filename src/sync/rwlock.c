@@ -90,7 +90,7 @@ static inline void lock(struct rwlock *lock, uint64_t want, void *site, const ch
     must_be_there(lock, "lock", function);
     may_block(thread, me, function);
     if (UNLIKELY(thread_is_asked_for(thread)) && gate_is_free(&lock->gate, want, &rules))
-        thread = give_way_before(thread, me);
+        thread = yield_before_taking(thread, me);
     lockset_reserve(thread, me, "a read-write lock");
     if (UNLIKELY(!take_free(thread, lock, want)))
         take_slowly(thread, me, lock, want, function);

@@ -425,7 +425,7 @@ static int wait_for_one(struct thread **thread, struct select *s)
         give_values_back(s, happened);
     if (won || answer == SOURCE_DONE || answer == SOURCE_DROPPED) {
         if (!won && !s->now)
-            give_way_after(*thread);
+            yield_if_asked(*thread);
         return answer == SOURCE_AGAIN ? AGAIN : happened == SELECT_NONE ? -EPIPE : (int)happened;
     }
     if (error)
@@ -468,7 +468,7 @@ int strand_select(strand_case *cases, size_t count, strand_select_flags flags)
         int result = by_wait ? -1 : attempt_all(thread, &s, &live);
         if (LIKELY(result >= 0 || !live)) {
             if (!s.now)
-                give_way_after(thread);
+                yield_if_asked(thread);
             return result >= 0 ? result : -EPIPE;
         }
         if (s.now && !by_wait)

@@ -84,7 +84,7 @@ static inline void acquire(strand_semaphore *handle, uint32_t n, const char *fun
     check(semaphore, n, function);
     may_block(thread, me, function);
     if (UNLIKELY(thread_is_asked_for(thread)) && gate_is_free(&semaphore->gate, n, &rules))
-        thread = give_way_before(thread, me);
+        thread = yield_before_taking(thread, me);
     if (LIKELY(!n || take_free(thread, semaphore, n)))
         return;
     must_lie_elsewhere(thread, semaphore, "semaphore", function);

@@ -117,7 +117,7 @@ inline match(own, at, way, risky)
     trying = 0;
     do
     :: gave ->
-progress_gave_way:
+progress_yielded:
         gave = 0
     :: atomic {
         !gave && q < STRANDS && partner == NOBODY && !lost ->

@@ -89,7 +89,7 @@ MISUSE(request_in_a_section, "strand_limits_acquire", "it may block, inside a no
 static strand_prio_semaphore asking;
 static void (*what_it_does)(void);
 
-static void give_way(void)
+static void yield_once(void)
 {
     strand_yield();
 }
@@ -228,7 +228,7 @@ MISUSE(make_a_limit_again_while_somebody_waits, "strand_limit_init", "it is init
 
 /* Q-01 */
 MISUSE_OF_A_HOOK(yield_in_compare, "strand_yield", "it may block", "strand_prio_options.compare")
-DOES(wait_in_order(give_way))
+DOES(wait_in_order(yield_once))
 
 /* Q-01 */
 MISUSE_OF_A_HOOK(use_in_compare, "strand_prio_waiting", "inside strand_prio_options.compare")
@@ -239,7 +239,7 @@ MISUSE_OF_A_HOOK(throw_in_compare, "strand_prio_options.compare", "has thrown 'n
 DOES(wait_in_order(throw_it_away))
 
 MISUSE_OF_A_HOOK(yield_in_priority, "strand_yield", "it may block", "strand_prio_options.priority")
-DOES(wait_by_priority(give_way))
+DOES(wait_by_priority(yield_once))
 
 MISUSE_OF_A_HOOK(use_in_priority, "strand_prio_waiting", "inside strand_prio_options.priority")
 DOES(wait_by_priority(use_the_semaphore))
@@ -254,7 +254,7 @@ MISUSE_OF_A_HOOK(throw_in_a_release, "strand_prio_options.priority", "has thrown
 DOES(release_or_prune(throw_it_away, false))
 
 MISUSE_OF_A_HOOK(yield_in_a_prune, "strand_yield", "it may block", "strand_prio_options.priority")
-DOES(release_or_prune(give_way, true))
+DOES(release_or_prune(yield_once, true))
 
 MISUSE_OF_A_HOOK(use_in_a_prune, "strand_prio_waiting", "inside strand_prio_options.priority")
 DOES(release_or_prune(use_the_semaphore, true))

@@ -26,7 +26,7 @@ struct spell {
 
 static void act(struct sim_life *me, void *arg);
 
-static void give_way(struct sim_life *me, const struct spell *spell)
+static void yield_often(struct sim_life *me, const struct spell *spell)
 {
     int at = strand_thread_index();
     for (uint32_t n = sim_draw(&me->chance, TURNS); n > 0; n--) {
@@ -85,8 +85,8 @@ static void have_children(struct sim_life *me, const struct spell *spell)
 
 static void act(struct sim_life *me, void *arg)
 {
-    static void (*const ways[])(struct sim_life * me, const struct spell *spell) = {give_way, give_way, doze,
-                                                                                    send,     receive,  have_children};
+    static void (*const ways[])(struct sim_life * me, const struct spell *spell) = {
+        yield_often, yield_often, doze, send, receive, have_children};
     const struct spell *spell = arg;
     SIM_CLEANUP(me);
     world.pinned += spell->thread >= 0;

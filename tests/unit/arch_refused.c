@@ -233,7 +233,7 @@ static int guard_at(void *page)
 }
 
 /* A call that was disturbed is made again; one that is refused is made by the other way, and at last not at all. */
-static void guards_give_way(void)
+static void guards_fall_back(void)
 {
     void *page;
     CHECK_EQUAL(arch_map(4 * arch_page_size(), &page), 0);
@@ -460,7 +460,7 @@ int main(void)
     a_chunk_that_can_t_be_opened_is_had_later();
     a_chunk_whose_pages_stay_is_zero_all_the_same();
     locked_pages_are_discarded();
-    guards_give_way();
+    guards_fall_back();
     handlers_that_are_refused_are_not_there();
     a_signal_stack_that_is_refused_leaves_nothing();
     CHECK_CHILD(a_signal_s_record_that_is_refused_leaves_nothing);
