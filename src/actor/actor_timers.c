@@ -29,7 +29,7 @@ struct due {
     strand_actor actor;
     int64_t when, every;   /* every 0: once */
     struct optional *idle; /* for a receive timeout: its actor */
-    bool told;             /* it repeats, and its message is under way; a timer that replaces it starts without */
+    bool under_way;        /* it repeats, and its message is under way; a timer that replaces it starts without */
     uint64_t number;       /* unique within the actor */
     const strand_message_type *type;
     size_t size;
@@ -54,14 +54,14 @@ static int64_t next_tick(const struct due *due, int64_t now)
 /* Under the lock. Returns false if the last message is still under way, or the actor was not idle for so long. */
 static bool is_true(struct due *due, int64_t now)
 {
-    bool told = plain_load(&due->told, memory_order_relaxed);
+    bool under_way = plain_load(&due->under_way, memory_order_relaxed);
     if (!due->idle) {
-        due->when = told ? next_tick(due, now) : due->when;
-        return !told;
+        due->when = under_way ? next_tick(due, now) : due->when;
+        return !under_way;
     }
     int64_t since = plain_load(&due->idle->active, memory_order_relaxed);
     due->when = now + due->every;
-    if (since == ACTIVE_NOW || told)
+    if (since == ACTIVE_NOW || under_way)
         return false;
     if (now - since >= due->every)
         return true;
@@ -81,7 +81,7 @@ static size_t take_due(struct thread *thread, struct actor_timers *timers, int64
             if (e)
                 e->message.sender = (strand_actor){{due->by_key.key, due->number | MARK_TIMER}};
             if (e && due->every)
-                plain_store(&due->told, true, memory_order_relaxed);
+                plain_store(&due->under_way, true, memory_order_relaxed);
             if (due->calls || e)
                 fired[count++] = (struct fired){due->actor, due->calls, due->why, e};
             else
@@ -262,7 +262,7 @@ bool actor_timers_holds(struct thread *thread, struct optional *optional, const 
         free(due);
         return true;
     }
-    plain_store(&due->told, false, memory_order_relaxed);
+    plain_store(&due->under_way, false, memory_order_relaxed);
     return !due->idle || platform_now(thread->sub) - optional->active >= optional->patience;
 }
 

@@ -3,10 +3,10 @@
  *
  * OWNERSHIP the lock protects the heap, and everything in it. A timer belongs to its actor, which frees it; a
  *           timer that restarts an actor, to the system.
- * TOLD      a repeated timer, or a receive timeout, whose message is under way skips its ticks until the actor takes
- *           that message out of its mailbox. The flag is in the timer itself (due.told): the strand that waits sets it
- *           under the lock, the actor clears it in its turn. A timer that replaces another one fires, though the
- *           message of the previous one, which is ignored, may still be under way.
+ * UNDER WAY a repeated timer, or a receive timeout, whose message is under way skips its ticks until the actor takes
+ *           that message out of its mailbox. The flag is in the timer itself (due.under_way): the strand that waits
+ *           sets it under the lock, the actor clears it in its turn. A timer that replaces another one fires, though
+ *           the message of the previous one, which is ignored, may still be under way.
  */
 #ifndef ACTOR_TIMERS_H
 #define ACTOR_TIMERS_H

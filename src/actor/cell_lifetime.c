@@ -213,8 +213,8 @@ void cell_end(struct thread *thread, struct runner *r)
     r->activation = NULL;
     if (optional) {
         watch_forget(thread, &optional->watching);
-        watch_tell_askers(thread, &optional->askers);
-        thread = watch_tell(thread, &optional->watchers);
+        watch_notify_askers(thread, &optional->askers);
+        thread = watch_notify_watchers(thread, &optional->watchers);
     }
     strand_exception_release(why);
     failures_drop(failed);

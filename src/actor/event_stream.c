@@ -144,7 +144,7 @@ static void describe_other(struct thread *thread, strand_published *event)
     cell_unlock(cell, word);
 }
 
-static int tell(struct thread *thread, strand_actor to, const strand_published *event)
+static int send_event(struct thread *thread, strand_actor to, const strand_published *event)
 {
     struct envelope *e = message_new(thread, &strand_published_message, event, sizeof *event);
     if (!e)
@@ -161,7 +161,7 @@ static int tell(struct thread *thread, strand_actor to, const strand_published *
  * released; sending to a full mailbox does not wait. */
 bool event_stream_publish(struct thread *thread, struct system *system, const strand_published *event)
 {
-    bool told = false, lost = false;
+    bool sent = false, lost = false;
     strand_actor to[AT_ONCE];
     uint64_t last = 0; /* the number of the last subscriber visited */
     size_t count;
@@ -177,12 +177,12 @@ bool event_stream_publish(struct thread *thread, struct system *system, const st
         spin_unlock(&system->events_lock);
         for (size_t i = 0; i < count; i++) {
             bool own = event->kind == STRAND_ACTOR_FAILURE && to[i].bits[1] == event->actor.bits[1];
-            int error = own ? -EPIPE : tell(thread, to[i], event);
-            told |= !error;
+            int error = own ? -EPIPE : send_event(thread, to[i], event);
+            sent |= !error;
             lost |= error == -ENOMEM;
         }
     } while (count == AT_ONCE);
-    return told && !lost;
+    return sent && !lost;
 }
 
 /* Count a dead letter without a subscriber. */
@@ -249,13 +249,13 @@ void event_stream_letter(struct thread *thread, struct system *system, enum stra
         message->type == &message_last)
         return;
     strand_published event = {.kind = kind, .actor = to, .type = message->type};
-    bool told = false;
+    bool published = false;
     if (event_stream_wanted(system, kind)) {
         event.sender = message_sender(message);
         describe_other(thread, &event);
-        told = event_stream_publish(thread, system, &event);
+        published = event_stream_publish(thread, system, &event);
     }
-    if (!told && kind == STRAND_ACTOR_DEAD_LETTER)
+    if (!published && kind == STRAND_ACTOR_DEAD_LETTER)
         count_letter(system, to, message);
 }
 
@@ -303,14 +303,14 @@ void event_stream_log(const struct runner *r, const char *what, const strand_exc
 void event_stream_failure(struct thread *thread, const struct runner *r, const char *what, strand_exception *why)
 {
     struct system *system = r->runners->system;
-    bool told = false;
+    bool published = false;
     if (event_stream_wanted(system, STRAND_ACTOR_FAILURE)) {
         strand_published event = {.kind = STRAND_ACTOR_FAILURE, .actor = r->self, .why = why};
         if (r->activation)
             describe(&event, r->cell);
-        told = event_stream_publish(thread, system, &event);
+        published = event_stream_publish(thread, system, &event);
     }
-    if (!told && may_log(thread, system))
+    if (!published && may_log(thread, system))
         event_stream_log(r, what, why);
 }
 

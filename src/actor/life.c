@@ -20,7 +20,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-enum { TOLD_AT_ONCE = 64 };
+enum { CALLED_AT_ONCE = 64 };
 
 /* ---- functions of the actor's own -------------------------------------------------------------------------- */
 
@@ -128,7 +128,7 @@ static void rest_for(struct activation *activation, strand_exception *e)
     strand_exception_release(before);
 }
 
-static bool is_told_to_stop(const struct activation *activation)
+static bool is_asked_to_stop(const struct activation *activation)
 {
     return is_ending(activation) || (atomic_load_explicit(&activation->calls, memory_order_relaxed) & CALL_STOP);
 }
@@ -137,7 +137,7 @@ void life_fail(struct runner *r, strand_exception *e)
 {
     struct thread *thread = thread_self();
     struct activation *activation = r->activation;
-    if (was_cancelled(r, e) && (!activation || is_told_to_stop(activation))) {
+    if (was_cancelled(r, e) && (!activation || is_asked_to_stop(activation))) {
         strand_exception_release(e);
         if (r->in_hand) {
             r->in_hand->next = NULL;
@@ -197,7 +197,7 @@ void life_retire(struct runner *r)
 
 /* ---- stopping ---------------------------------------------------------------------------------------------- */
 
-static int tell(struct thread *thread, struct runner *r, strand_actor child, uint32_t calls, int64_t pause)
+static int call_child(struct thread *thread, struct runner *r, strand_actor child, uint32_t calls, int64_t pause)
 {
     bool later =
         pause && (calls & CALL_RESTART) && !actor_timers_call(thread, r->runners->system, pause, child, calls, NULL);
@@ -211,29 +211,29 @@ void life_retry(struct thread *thread, struct runner *r, const struct failure *f
 }
 
 /* Make a request of all children. Without memory it waits for other strands to free some. */
-static struct thread *tell_children(struct thread *thread, struct runner *r, uint32_t calls, int64_t pause)
+static struct thread *call_each_child(struct thread *thread, struct runner *r, uint32_t calls, int64_t pause)
 {
     struct cell *cell = r->cell;
-    for (uint32_t told = 0;;) {
+    for (uint32_t called = 0;;) {
         uint64_t word = cell_lock_living(thread, cell);
         strand_actor child = cell_next_child(r->activation);
         cell_unlock(cell, word);
         if (!child.bits[1])
             return thread;
-        while (tell(thread, r, child, calls, pause) == -ENOMEM)
+        while (call_child(thread, r, child, calls, pause) == -ENOMEM)
             thread = runners_await_memory();
-        if (++told % TOLD_AT_ONCE == 0)
+        if (++called % CALLED_AT_ONCE == 0)
             thread = thread_yield(thread); /* limits how many need the memory of a turn at the same time */
     }
 }
 
-void life_tell_all(struct runner *r, uint32_t calls, int64_t pause)
+void life_call_children(struct runner *r, uint32_t calls, int64_t pause)
 {
     struct thread *thread = thread_self();
     uint64_t word = cell_lock_living(thread, r->cell);
     r->activation->cursor = r->cell->children;
     cell_unlock(r->cell, word);
-    (void)tell_children(thread, r, calls, pause);
+    (void)call_each_child(thread, r, calls, pause);
 }
 
 /* No new children can appear by now; stop the existing ones. Returns whether they have to be waited for. */
@@ -246,7 +246,7 @@ static bool stop_children(struct thread *thread, struct runner *r)
     cell_unlock(cell, word);
     if (LIKELY(!waits))
         return false;
-    thread = tell_children(thread, r, CALL_STOP | (activation->flags & ACTIVATION_NOW ? CALL_NOW : 0), 0);
+    thread = call_each_child(thread, r, CALL_STOP | (activation->flags & ACTIVATION_NOW ? CALL_NOW : 0), 0);
     word = cell_lock_living(thread, cell);
     waits = cell->children;
     if (waits)
@@ -308,7 +308,7 @@ void life_stop(struct runner *r)
 /* The actor is stopping already: cancel the turns of its children. */
 static void hurry(struct runner *r)
 {
-    life_tell_all(r, CALL_STOP | CALL_NOW, 0);
+    life_call_children(r, CALL_STOP | CALL_NOW, 0);
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------------- */
@@ -319,7 +319,7 @@ static void start(struct runner *r)
     if (!cell_type(r->cell)->class->start)
         return;
     set_flags(thread_self(), r, ACTIVATION_UNSTARTED, 0);
-    if (is_told_to_stop(r->activation)) /* meanwhile */
+    if (is_asked_to_stop(r->activation)) /* meanwhile */
         return;
     strand_exception *e = life_own(&call);
     if (call.returned) /* there is a state for the stop function, though a strand was left behind */

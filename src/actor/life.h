@@ -60,7 +60,7 @@ enum { BEGINNING_PAUSE = STRAND_MS };
 /* Restart a child after a pause, if it is then still suspended by that failure. */
 void life_retry(struct thread *thread, struct runner *r, const struct failure *failure, int64_t pause);
 /* Make a request of all children. */
-void life_tell_all(struct runner *r, uint32_t calls, int64_t pause);
+void life_call_children(struct runner *r, uint32_t calls, int64_t pause);
 
 /* ---- supervise.c ------------------------------------------------------------------------------------------- */
 

@@ -48,9 +48,9 @@ void watch_unlink(struct thread *thread, strand_actor actor, struct watch *watch
 void watch_answer_none(struct thread *thread, struct cell *cell);
 /* Notify the watchers of an actor that has ended, once each, waiting for memory if necessary. Returns the thread that
  * the caller resumes on. */
-struct thread *watch_tell(struct thread *thread, struct link *watchers);
+struct thread *watch_notify_watchers(struct thread *thread, struct link *watchers);
 /* Likewise, for askers. */
-void watch_tell_askers(struct thread *thread, struct link *askers);
+void watch_notify_askers(struct thread *thread, struct link *askers);
 /* Free the watches of a watching actor that has ended. */
 void watch_forget(struct thread *thread, struct tree *watching);
 /* Whether the actor expects a notice that has come. If so, it no longer watches, and the notice becomes an ordinary

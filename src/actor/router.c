@@ -28,8 +28,8 @@ struct router {
     strand_router what;
     struct limits limits; /* limits of restarts: what.max_restarts, and so on */
     size_t count, next, args_at;
-    size_t told;  /* for a message in hand that goes to all: how many have got it, or were skipped */
-    bool refused; /* then: one could not get it */
+    size_t reached; /* for a message in hand that goes to all: how many have got it, or were skipped */
+    bool refused;   /* then: one could not get it */
     struct tree by_actor;
     struct routee **order; /* what.count entries, behind the routees */
     struct routee routees[];
@@ -123,7 +123,7 @@ static void decide_first(void)
 }
 
 /* Send to one routee. A question has a part for each of them. */
-static int tell_one(strand_actor routee, const strand_message *message, bool asks)
+static int send_to_routee(strand_actor routee, const strand_message *message, bool asks)
 {
     strand_actor sender = message->sender;
     int error = asks ? promise_part(thread_self(), message->sender, &sender) : 0;
@@ -145,11 +145,11 @@ static void broadcast(struct router *router, strand_message *message)
         strand_message_unhandled(message);
         return;
     }
-    for (; router->told < router->count; router->told++) {
-        strand_actor routee = router->order[router->told]->actor;
+    for (; router->reached < router->count; router->reached++) {
+        strand_actor routee = router->order[router->reached]->actor;
         if (!cell_is_there(thread_self(), routee)) /* its notice is queued */
             continue;
-        int error = tell_one(routee, message, asks);
+        int error = send_to_routee(routee, message, asks);
         if (error == -EDEADLK) {
             decide_first();
             return;
@@ -158,7 +158,7 @@ static void broadcast(struct router *router, strand_message *message)
     }
     if (router->refused) /* the other routees may answer it */
         event_stream_unhandled(thread_self(), runner_self(thread_self()), message);
-    router->told = 0;
+    router->reached = 0;
     router->refused = false;
     if (asks) { /* from here on the routees answer it */
         promise_settle(thread_self(), message->sender, 0);
@@ -215,7 +215,7 @@ static void start(void *state, const void *args)
     if (!optional)
         throw_no_memory(current_of(thread), "a router");
     optional->limits = &router->limits;
-    router->told = 0;
+    router->reached = 0;
     router->refused = false;
     router->by_actor = (struct tree){0};
     router->order = (struct routee **)(void *)(router->routees + router->what.count);

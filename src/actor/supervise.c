@@ -236,5 +236,5 @@ void supervise(struct runner *r)
             failures_drop(failure);
     }
     if (all.calls && r->activation)
-        life_tell_all(r, all.calls, all.pause);
+        life_call_children(r, all.calls, all.pause);
 }

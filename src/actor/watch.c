@@ -77,27 +77,27 @@ static struct watch *pop(struct link *list)
 }
 
 /* Notify a promise: watch_unlink waits until `linked` is cleared. */
-static void tell_promise(struct thread *thread, struct watch *watch)
+static void notify_promise(struct thread *thread, struct watch *watch)
 {
     strand_actor who = watch->who;
     atomic_store_explicit(&watch->linked, false, memory_order_release); /* from here on it may be gone [A9] */
     promise_settle(thread, who, -EPIPE);
 }
 
-void watch_tell_askers(struct thread *thread, struct link *askers)
+void watch_notify_askers(struct thread *thread, struct link *askers)
 {
     for (struct watch *watch; (watch = pop(askers));)
-        tell_promise(thread, watch);
+        notify_promise(thread, watch);
 }
 
 /* Notify promises first, without waiting for memory in between. FIFO. */
-struct thread *watch_tell(struct thread *thread, struct link *watchers)
+struct thread *watch_notify_watchers(struct thread *thread, struct link *watchers)
 {
     struct link actors;
     list_init(&actors);
     for (struct watch *watch; (watch = pop(watchers));)
         if (is_promise(watch->who))
-            tell_promise(thread, watch);
+            notify_promise(thread, watch);
         else
             list_push_back(&actors, &watch->link);
     for (struct watch *watch; (watch = pop(&actors));) {
@@ -120,7 +120,7 @@ void watch_answer_none(struct thread *thread, struct cell *cell)
         watch = pop(&optional->askers);
         cell_unlock(cell, word);
         if (watch)
-            tell_promise(thread, watch);
+            notify_promise(thread, watch);
     } while (watch);
 }
 
