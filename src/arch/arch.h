@@ -159,7 +159,7 @@ struct arch_cxx {
 struct arch_cxx *arch_cxx_globals(void);
 /* A C++ file names its runtime: the functions, in the order of cxx_find.c, and std::exception. False: strands use
  * another one. */
-bool arch_cxx_told(void (*const *functions)(void), unsigned count, const void *base);
+bool arch_cxx_announce(void (*const *functions)(void), unsigned count, const void *base);
 /* The program has a C++ runtime, without what it takes to carry exceptions of C++ that leave a function. */
 bool arch_cxx_lacks_functions(void);
 /* Look for the runtime: a library loaded meanwhile may have brought it. Takes the process's lock. */

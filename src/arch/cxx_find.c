@@ -53,9 +53,9 @@ static const struct symbol symbols[ARCH_CXX_SYMBOLS] = {
 };
 enum { GLOBALS = 0, DROP = 9, BASE = ARCH_CXX_SYMBOLS - 1 };
 
-/* ---- what C++ files tell ------------------------------------------------------------------------------------- */
+/* ---- what C++ files announce --------------------------------------------------------------------------------- */
 
-enum { NOTHING, WRITING, TOLD }; /* arch_state.cxx_told.state: the first file writes, nobody afterwards */
+enum { NOTHING, WRITING, ANNOUNCED }; /* arch_state.cxx_announced.state: the first file writes, nobody afterwards */
 
 typedef struct arch_cxx *globals_fn(void);
 
@@ -79,25 +79,25 @@ static globals_fn *globals_in_use(void)
 {
     if (atomic_load_explicit(&arch_state.cxx.there, memory_order_acquire)) /* [PB1] */
         return arch_state.cxx.globals;
-    if (atomic_load_explicit(&arch_state.cxx_told.state, memory_order_acquire) == TOLD) /* [PB1] */
-        return globals_at(arch_state.cxx_told.addresses[GLOBALS]);
+    if (atomic_load_explicit(&arch_state.cxx_announced.state, memory_order_acquire) == ANNOUNCED) /* [PB1] */
+        return globals_at(arch_state.cxx_announced.addresses[GLOBALS]);
     return NULL;
 }
 
 /* Called while the loader holds its lock, for which arch_cxx_find waits with the process's: so not under that. */
-bool arch_cxx_told(void (*const *functions)(void), unsigned count, const void *base)
+bool arch_cxx_announce(void (*const *functions)(void), unsigned count, const void *base)
 {
-    struct arch_cxx_told *told = &arch_state.cxx_told;
+    struct arch_cxx_announced *announced = &arch_state.cxx_announced;
     int state = NOTHING;
     if (count < BASE || !functions[GLOBALS])
         return true;
-    if (atomic_compare_exchange_strong_explicit(&told->state, &state, WRITING, memory_order_relaxed,
+    if (atomic_compare_exchange_strong_explicit(&announced->state, &state, WRITING, memory_order_relaxed,
                                                 memory_order_relaxed)) {
-        memcpy(told->addresses, functions, BASE * sizeof *functions);
-        told->addresses[BASE] = base;
-        keep_loaded(told->addresses[GLOBALS]);
-        keep_loaded(told->addresses[DROP]);
-        atomic_store_explicit(&told->state, TOLD, memory_order_release); /* [PB1] */
+        memcpy(announced->addresses, functions, BASE * sizeof *functions);
+        announced->addresses[BASE] = base;
+        keep_loaded(announced->addresses[GLOBALS]);
+        keep_loaded(announced->addresses[DROP]);
+        atomic_store_explicit(&announced->state, ANNOUNCED, memory_order_release); /* [PB1] */
     }
     globals_fn *used = globals_in_use(), *named = (globals_fn *)functions[GLOBALS];
     return !used || used == named || used() == named(); /* one function may have two addresses */
@@ -148,10 +148,10 @@ static bool is_new(void)
 
 /* NULL: there is none. What a C++ file names is not completed from another runtime, apart from std::exception, which
  * all know by its name. */
-static const void *find(size_t i, bool told, void *library)
+static const void *find(size_t i, bool announced, void *library)
 {
-    if (told && (i != BASE || arch_state.cxx_told.addresses[i]))
-        return arch_state.cxx_told.addresses[i];
+    if (announced && (i != BASE || arch_state.cxx_announced.addresses[i]))
+        return arch_state.cxx_announced.addresses[i];
     return symbols[i].linked ? symbols[i].linked : dlsym(library, symbols[i].name);
 }
 
@@ -161,11 +161,12 @@ void arch_cxx_find(void)
     void *library = RTLD_DEFAULT;
     if (cxx->there)
         return;
-    bool told = atomic_load_explicit(&arch_state.cxx_told.state, memory_order_acquire) == TOLD; /* [PB1] */
-    if (!told && (!is_new() || !find_library(&library)))
+    bool announced =
+        atomic_load_explicit(&arch_state.cxx_announced.state, memory_order_acquire) == ANNOUNCED; /* [PB1] */
+    if (!announced && (!is_new() || !find_library(&library)))
         return;
     for (size_t i = 0; i < ARCH_CXX_SYMBOLS; i++) {
-        const void *address = find(i, told, library);
+        const void *address = find(i, announced, library);
         memcpy((char *)cxx + symbols[i].at, &address, sizeof address);
     }
     cxx->throws = cxx->allocate && cxx->init && cxx->begin_catch && cxx->end_catch && cxx->base &&

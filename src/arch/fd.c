@@ -133,7 +133,7 @@ static int would_wait(int fd, uint32_t direction, size_t *size)
 }
 
 /* EPERM comes from a sandbox; if it is the descriptor's own error, the plain call returns it again. */
-static bool cannot_tell(int64_t result)
+static bool nowait_refused(int64_t result)
 {
     return result == -EOPNOTSUPP || result == -ENOSYS || result == -EPERM;
 }
@@ -142,7 +142,7 @@ static int64_t read_other(int fd, void *buffer, size_t size)
 {
     struct iovec part = {buffer, size};
     ssize_t got = preadv2(fd, &part, 1, -1, RWF_NOWAIT);
-    if (got >= 0 || !cannot_tell(-errno))
+    if (got >= 0 || !nowait_refused(-errno))
         return got < 0 ? -errno : got;
     int error = would_wait(fd, ARCH_IN, &size);
     if (error)
@@ -170,7 +170,7 @@ static int64_t write_plainly(int fd, enum arch_fd_kind kind, const void *buffer,
 {
     struct iovec part = {(void *)(uintptr_t)buffer, size};
     ssize_t put = kind == ARCH_FD_OTHER ? pwritev2(fd, &part, 1, -1, RWF_NOWAIT) : write(fd, buffer, size);
-    if (put >= 0 || kind != ARCH_FD_OTHER || !cannot_tell(-errno))
+    if (put >= 0 || kind != ARCH_FD_OTHER || !nowait_refused(-errno))
         return put < 0 ? -errno : put;
     size_t sure = size;
     int error = would_wait(fd, ARCH_OUT, &sure);

@@ -68,9 +68,9 @@ struct arch_cxx_runtime {
     bool keeps;                       /* it has everything needed to carry C++ exceptions */
 };
 
-/* What C++ files have told of it (cxx_find.c). */
+/* The runtime that a C++ file has announced (cxx_find.c). */
 enum { ARCH_CXX_SYMBOLS = 14 };
-struct arch_cxx_told {
+struct arch_cxx_announced {
     _Atomic int state;
     const void *addresses[ARCH_CXX_SYMBOLS]; /* written once, before `state` says so */
 };
@@ -98,7 +98,7 @@ struct arch_state {
 
     /* cxx.c, cxx_find.c: under the process's lock */
     struct arch_cxx_runtime cxx;
-    struct arch_cxx_told cxx_told;                            /* cxx_find.c: not under a lock */
+    struct arch_cxx_announced cxx_announced;                  /* cxx_find.c: not under a lock */
     void (*terminate_before)(void), (*terminate_first)(void); /* NULL: none yet */
     _Atomic uint32_t terminating;                             /* the thread that was last in the library's handler */
 

@@ -206,7 +206,7 @@ bool crew_is_last(const struct crew *crew)
     return crew->closing && !crew->threads && !crew->callers;
 }
 
-void crew_tell_end(struct crew *crew)
+void crew_notify_end(struct crew *crew)
 {
     if (crew->end.pool)
         post(&crew->end);
@@ -234,7 +234,7 @@ static void go(struct crew_thread *own)
     bool last = crew_is_last(crew);
     crew_unlock(crew);
     if (last)
-        crew_tell_end(crew);
+        crew_notify_end(crew);
     if (before)
         join(crew, before);
 }

@@ -127,7 +127,7 @@ void crew_turn_away(struct crew *crew, enum job_state why, struct batch *batch);
 /* Under the lock, after counting down: whether that was the last thread or caller of a closing crew [O3]. */
 bool crew_is_last(const struct crew *crew);
 /* Notify the closer, after crew_is_last. The crew may be gone afterwards. */
-void crew_tell_end(struct crew *crew);
+void crew_notify_end(struct crew *crew);
 /* Wake all sleeping threads of a closing crew. */
 void crew_wake_all(struct thread *thread, struct crew *crew);
 /* Join all threads of a closing crew, as its closer. Blocks while functions run there. */

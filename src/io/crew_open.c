@@ -249,7 +249,7 @@ void crew_leave(struct thread *thread, struct crew *crew)
     bool last = crew_is_last(crew);
     crew_unlock(crew);
     if (last)
-        crew_tell_end(crew);
+        crew_notify_end(crew);
 }
 
 /* ---- asking ----------------------------------------------------------------------------------------------- */

@@ -26,15 +26,15 @@ struct flow {
     size_t arrived; /* how many of these have arrived */
     struct arrival *arrivals;
     uint32_t arrivals_first, arrivals_count, arrivals_room;
-    int64_t last; /* when the last one arrives: arrivals keep their order */
-    bool slow;    /* between sockets: bytes take time */
-    bool local;   /* within one machine: a writer knows at once that the reader has gone */
-    bool ended;   /* the writer sends no more */
-    bool at_end;  /* and the reader knows that */
-    bool broken;  /* for both */
-    bool deaf;    /* the reader reads no more: writes are lost */
-    bool starved; /* the writer waits for room */
-    bool told;    /* the reader got its ECONNRESET */
+    int64_t last;        /* when the last one arrives: arrivals keep their order */
+    bool slow;           /* between sockets: bytes take time */
+    bool local;          /* within one machine: a writer knows at once that the reader has gone */
+    bool ended;          /* the writer sends no more */
+    bool at_end;         /* and the reader knows that */
+    bool broken;         /* for both */
+    bool deaf;           /* the reader reads no more: writes are lost */
+    bool starved;        /* the writer waits for room */
+    bool reset_reported; /* the reader got its ECONNRESET */
     uint64_t sent;
     uint64_t breaks_at, silent_at; /* counts of sent bytes; UINT64_MAX: never */
 };

@@ -225,9 +225,9 @@ int64_t flow_read(struct sim *sim, struct flow *flow, void *buffer, size_t size)
     if (flow->deaf)
         return 0;
     if (flow->broken) {
-        bool told = flow->told;
-        flow->told = true;
-        return told ? 0 : -ECONNRESET;
+        bool reset_reported = flow->reset_reported;
+        flow->reset_reported = true;
+        return reset_reported ? 0 : -ECONNRESET;
     }
     size = size < flow->arrived ? size : flow->arrived;
     if (!size)

@@ -47,7 +47,7 @@ void strand_cxx_use_(const struct strand_cxx_runtime_ *runtime)
         "exception must not leave a strand's function, and no handler may block, because strands would catch each "
         "other's exceptions. Link all files in C++ with the shared libstdc++, without -static-libstdc++";
     struct thread *thread = thread_self();
-    if (arch_cxx_told(runtime->functions, runtime->count, runtime->base))
+    if (arch_cxx_announce(runtime->functions, runtime->count, runtime->base))
         return;
     if (thread && thread->current)
         log_text(runtime_of(thread), text);

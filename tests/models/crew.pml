@@ -1,7 +1,7 @@
 /*
  * A crew's threads, from their start over sleep and wake-up to their end; and the end of the crew.
  *
- * MODELS    src/io/crew.c: sleep_until_called, next_job, hand_over, go, crew_is_last, crew_tell_end, is_short,
+ * MODELS    src/io/crew.c: sleep_until_called, next_job, hand_over, go, crew_is_last, crew_notify_end, is_short,
  *           take_sleeper, wake, make_thread, crew_turn_away, grow, crew_submit, crew_wake_all, crew_join_all
  *           src/io/crew_open.c: crew_enter, crew_leave, end_with_scope
  *           Labels [O1] [O2] [O3].
