@@ -122,7 +122,7 @@ static bool record_late(struct watchdog *w, struct cleanup *cleanup)
     int64_t since = unwinding ? unwinding->since : 0;
     if (unwinding && cleanup) {
         *cleanup = (struct cleanup){.used = true, .unwinding = unwinding, .since = since, .due = w->cleanups_limit};
-        unwinding->told = &cleanup->unwinding;
+        unwinding->watchdog_ref = &cleanup->unwinding;
     }
     unlock(unwindings);
     if (!unwinding)

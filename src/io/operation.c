@@ -178,8 +178,8 @@ void operation_drained(struct operation *op)
  * report the end. */
 void operation_short(struct operation *op)
 {
-    bool tells = op->d->kind == ARCH_FD_TCP || op->d->kind == ARCH_FD_PLAYED;
-    if (tells && atomic_load_explicit(&op->d->watched, memory_order_relaxed))
+    bool reports_end = op->d->kind == ARCH_FD_TCP || op->d->kind == ARCH_FD_PLAYED;
+    if (reports_end && atomic_load_explicit(&op->d->watched, memory_order_relaxed))
         clear_ready(op, true);
 }
 

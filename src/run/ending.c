@@ -33,7 +33,7 @@ struct member *ending_cancel_root(struct runtime *runtime, const char *why)
 {
     struct thread *thread = thread_self();
     struct cancel_reason *reason = cancel_reason_new(thread, NULL, why);
-    atomic_store_explicit(&runtime->told_to_end, true, memory_order_release); /* [SD4] */
+    atomic_store_explicit(&runtime->end_requested, true, memory_order_release); /* [SD4] */
     struct member *member = cancel_strand(thread, runtime->root, reason, false);
     cancel_reason_release(reason);
     return member;

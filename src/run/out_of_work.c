@@ -29,12 +29,12 @@ bool out_of_work_has_strangers(struct runtime *runtime)
 
 /* Logs the cycle of strands that wait for each other, followed by `moreover`: such a cycle is an error even if more
  * than that keeps the run from going on. Returns whether there is one. */
-static bool tell_ring(struct thread *thread, struct run *run, const char *moreover)
+static bool report_cycle(struct thread *thread, struct run *run, const char *moreover)
 {
-    char ring[sizeof run->runtime.deadlock], text[sizeof ring + 64];
-    if (!run->runtime.reports->summarise_waits(thread, ring, sizeof ring))
+    char cycle[sizeof run->runtime.deadlock], text[sizeof cycle + 64];
+    if (!run->runtime.reports->summarise_waits(thread, cycle, sizeof cycle))
         return false;
-    snprintf(text, sizeof text, "%s%s", ring, moreover);
+    snprintf(text, sizeof text, "%s%s", cycle, moreover);
     log_text(&run->runtime, text);
     return true;
 }
@@ -50,7 +50,7 @@ static void report(struct thread *thread, struct run *run, const char *headline)
 
 /* Reports the deadlock, and interrupts the root with it. Returns the root if the caller must make it runnable, else
  * NULL. */
-static struct member *tell_root(struct thread *thread, struct run *run)
+static struct member *interrupt_root(struct thread *thread, struct run *run)
 {
     struct cb *root = run->runtime.root;
     report(thread, run, "the run is deadlocked");
@@ -64,7 +64,7 @@ static struct member *end_run(struct thread *thread, struct run *run)
 {
     bool stops = shutdown_has_begun(run);
     const char *why = stops ? shutdown_reason(run) : "it is out of work";
-    (void)tell_ring(thread, run, stops ? ", while the run is shut down" : ", at the end of the run");
+    (void)report_cycle(thread, run, stops ? ", while the run is shut down" : ", at the end of the run");
     struct member *root = ending_cancel_root(&run->runtime, why);
     if (!root)
         report(thread, run, "the run is out of work, but can't end");
@@ -78,10 +78,10 @@ static struct member *judge(struct thread *thread, struct run *run)
     enum strand_out_of_work what = run->runtime.options.out_of_work;
     struct member *root = NULL;
     bool ends = what == STRAND_OUT_OF_WORK_END || shutdown_has_begun(run);
-    if (ends && !atomic_load_explicit(&run->runtime.told_to_end, memory_order_relaxed))
+    if (ends && !atomic_load_explicit(&run->runtime.end_requested, memory_order_relaxed))
         root = end_run(thread, run);
     else if (what != STRAND_OUT_OF_WORK_EXIT)
-        root = tell_root(thread, run);
+        root = interrupt_root(thread, run);
     else
         report(thread, run, "the run is deadlocked");
     if (!root) { /* the options say so; or the root leaves a scope, or is in a shield */
@@ -95,11 +95,11 @@ static struct member *judge(struct thread *thread, struct run *run)
 
 /* Logs that nothing in the run can go on, and that no thread outside has acted on it so far, if enough time has passed.
  * Returns whether it has logged that. */
-static bool tell_doubt(struct thread *thread, struct run *run, uint32_t asked)
+static bool report_doubt(struct thread *thread, struct run *run, uint32_t asked)
 {
     char all[sizeof run->runtime.deadlock], text[sizeof all + 320];
     if (asked == QUIESCENT_ASKED_LONG &&
-        tell_ring(thread, run, "; from outside that can only be ended by stopping the run"))
+        report_cycle(thread, run, "; from outside that can only be ended by stopping the run"))
         return true;
     int threads = arch_thread_count();
     if (asked < (threads < 0 ? QUIESCENT_ASKED_LONG : QUIESCENT_ASKED_MOST))
@@ -133,6 +133,6 @@ struct member *out_of_work_judge(struct thread *thread, struct run *run, bool *s
 
 void out_of_work_doubt(struct thread *thread, struct run *run, uint32_t asked)
 {
-    if (!atomic_load_explicit(&run->doubt_told, memory_order_relaxed) && tell_doubt(thread, run, asked))
-        atomic_store_explicit(&run->doubt_told, true, memory_order_relaxed);
+    if (!atomic_load_explicit(&run->doubt_reported, memory_order_relaxed) && report_doubt(thread, run, asked))
+        atomic_store_explicit(&run->doubt_reported, true, memory_order_relaxed);
 }

@@ -54,7 +54,7 @@
 #include <stdio.h>
 
 /* Wakes the closer, after the pool's threads have exited. Runs on a thread of the closer's pool. */
-static struct member *tell_closer(struct post *post)
+static struct member *wake_closer(struct post *post)
 {
     struct opened_pool *op = CONTAINER(post, struct opened_pool, post);
     struct thread *thread = thread_self();
@@ -72,7 +72,7 @@ static void gone(struct pool *pool)
 {
     struct opened_pool *op = pool_above(pool);
     struct pool *home = op->home;
-    op->post.run = tell_closer;
+    op->post.run = wake_closer;
     arch_san_release(&op->post);
     pool_post(home, &op->post);
 }
@@ -180,7 +180,7 @@ static void finish(struct thread *thread, struct opened_pool *op)
 
 /* Reports that no thread is there to drive the pool to its end. A thread may still come; if none does, this is the only
  * report. */
-static void tell_undriven(struct thread *thread, struct opened_pool *op)
+static void report_undriven(struct thread *thread, struct opened_pool *op)
 {
     char text[128];
     bool undriven = atomic_load_explicit(&op->pool->driving, memory_order_relaxed) == POOL_UNDRIVEN;
@@ -201,7 +201,7 @@ static void close_first(struct thread *thread, struct cb *me, struct opened_pool
     batch_deliver(thread, &closing.batch);
     pool_close_check(thread, op->pool);
     if (pool_is_driven(op->pool))
-        tell_undriven(thread, op);
+        report_undriven(thread, op);
     if (expect(thread, me, op, &op->gone, &op->closer))
         thread = await(thread, me);
     finish(thread, op);

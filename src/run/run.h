@@ -35,7 +35,7 @@ struct run {
     struct shutdown shutdown;
     struct link waiters; /* strands that wait for quiescence, under sub.quiescent_lock: quiescence.c */
     /* Whether it was logged that nothing goes on, though a deadlock is not certain. Orders nothing else. */
-    _Atomic bool doubt_told;
+    _Atomic bool doubt_reported;
 };
 
 static inline struct run *run_of(struct thread *thread)

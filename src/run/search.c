@@ -80,7 +80,7 @@ static int take(struct search *search, const strand_options *options)
     return 0;
 }
 
-static void tell(strand_sim_found *found, uint64_t seed, int status, uint64_t tried)
+static void store_found(strand_sim_found *found, uint64_t seed, int status, uint64_t tried)
 {
     const strand_sim_found made = {sizeof made, seed, status, tried};
     if (found)
@@ -94,7 +94,7 @@ static void replay(struct search *search, strand_sim_found *found)
     if (!report)
         search->sim.report = report = &own;
     strand_run(&search->options, search->fn, search->arg);
-    tell(found, report->seed, 0, 1);
+    store_found(found, report->seed, 0, 1);
 }
 
 int strand_sim_search(const strand_options *options, uint64_t first, uint64_t count, strand_fn *fn, void *arg,
@@ -131,6 +131,6 @@ int strand_sim_search(const strand_options *options, uint64_t first, uint64_t co
     arch_unmap(progress, sizeof *search.progress);
     if (error)
         return error;
-    tell(found, first + at - 1, status, at);
+    store_found(found, first + at - 1, status, at);
     return !done || status != 0;
 }

@@ -19,7 +19,7 @@
  * ORDERING  asked = YES (release) pairs with the reader of `why` (acquire). The asker lowers `by`, then exchanges
  *           `posted`; the post stores to `posted`, then loads `by`: sequentially consistent, so one of the two sees the
  *           other [SD1]. [SD5] begun (release) pairs with a load without the lock (acquire); a strand that registers
- *           loads it under the lock [SD2]. [SD4] told_to_end (release), before the root is cancelled, pairs with the
+ *           loads it under the lock [SD2]. [SD4] end_requested (release), before the root is cancelled, pairs with the
  *           end of the root (acquire).
  * NOT DONE  a message in the run queues (S-31, S-32): it would have to wait for its turn.
  * TESTED BY tests/spec/shutdown.c, tests/sim/stops.c.

@@ -65,7 +65,7 @@ static void become_timed_out(struct cb *me, struct deadline *deadline)
     e->kind = &STRAND_TIMED_OUT;
     e->source = NULL;
     exception_text(e, "the deadline of %s:%d passed", deadline->block.file, deadline->block.line);
-    exception_tell_first(e, interruption);
+    exception_name_first(e, interruption);
 }
 
 static void deadline_leave(struct strand_guard_ *guard)

@@ -115,7 +115,7 @@ static void take(strand_exception *e, strand_exception *pushed_aside)
 
 /* Whether e reports pushed_aside as its cause already. An interruption does not: when it leaves the scope, its cause or
  * another failure replaces it, and inherits only its ring. */
-static bool is_told_as_cause(const strand_exception *e, const strand_exception *pushed_aside)
+static bool is_reported_as_cause(const strand_exception *e, const strand_exception *pushed_aside)
 {
     return pushed_aside == e->cause && !e->source;
 }
@@ -124,7 +124,7 @@ void exception_suppress(strand_exception *e, strand_exception *pushed_aside)
 {
     if (!pushed_aside)
         return;
-    if (pushed_aside == e || is_told_as_cause(e, pushed_aside) || /* [EX1] */
+    if (pushed_aside == e || is_reported_as_cause(e, pushed_aside) || /* [EX1] */
         atomic_exchange_explicit(&pushed_aside->listed, true, memory_order_acq_rel)) {
         strand_exception_release(pushed_aside);
         return;
@@ -153,7 +153,7 @@ void exception_inherit(strand_exception *e, strand_exception *from)
     }
 }
 
-void exception_tell_first(strand_exception *e, const strand_exception *from)
+void exception_name_first(strand_exception *e, const strand_exception *from)
 {
     const strand_exception *first = strand_exception_suppressed(from, 0);
     size_t length = strlen(e->text);
@@ -229,16 +229,16 @@ size_t carried_list(const strand_exception *listed, struct carried *all, size_t 
 {
     strand_exception *e = (strand_exception *)(uintptr_t)listed;
     arch_carried_lock();
-    size_t count = list_lines(e, all), total = count_all(e), told = 0;
+    size_t count = list_lines(e, all), total = count_all(e), shown = 0;
     for (size_t i = 0; i < count; i++) {
         if (all[i].again)
             continue;
         size_t unshown = all[i].e->ring_count - (size_t)all[i].shown;
         all[i].unshown = unshown + all[i].e->omitted;
-        told += 1 + unshown;
+        shown += 1 + unshown;
     }
     arch_carried_unlock();
-    *more = total > told ? total - told : 0;
+    *more = total > shown ? total - shown : 0;
     return count;
 }
 

@@ -46,7 +46,7 @@ void exception_suppress(strand_exception *e, strand_exception *pushed_aside);
 void exception_inherit(strand_exception *e, strand_exception *from);
 /* Appends the first exception that `from` has pushed aside to the text of e, so that the text of a time-out or a cancel
  * shows an error that came before it. The caller is the only holder of e. */
-void exception_tell_first(strand_exception *e, const strand_exception *from);
+void exception_name_first(strand_exception *e, const strand_exception *from);
 
 enum carried_as { CARRIED_ITSELF, CARRIED_CAUSE, CARRIED_SUPPRESSED };
 /* The words that go before the exception's kind. */

@@ -409,8 +409,8 @@ struct runtime {
     bool (*_Atomic refused)(struct thread *thread, struct cb *c);
     struct arch_run listed;
     char deadlock[200]; /* its description, for the exception */
-    _Atomic bool
-        told_to_end; /* by a shut-down, or because the run was out of work: the root's interruption is not a failure */
+    /* Set by a shut-down, or because the run was out of work: the root's interruption is not a failure then. */
+    _Atomic bool end_requested;
     struct unwindings unwindings;
     bool shares;          /* for tests: strands without attr.fibre run on pool.common */
     bool slow_spawn;      /* shares, or max_strands */

@@ -60,7 +60,7 @@ static strand_exception *to_others(struct cb *c, strand_exception *e)
     e->kind = kind;
     exception_text(e, "strand '%s' was %s%s%s%s%s", cb_name(c), pruned ? "pruned" : "cancelled", reason ? " by " : "",
                    reason ? reason->who : "", reason && reason->why[0] ? ": " : "", reason ? reason->why : "");
-    exception_tell_first(e, interruption);
+    exception_name_first(e, interruption);
     return e;
 }
 
@@ -155,8 +155,8 @@ static void end_root(struct thread *thread, struct cb *c)
     struct runtime *runtime = runtime_of(thread);
     runtime->result = c->outcome == OUTCOME_VALUE ? c->result : NULL;
     runtime->exception = cb_take_exception(c);
-    bool told = atomic_load_explicit(&runtime->told_to_end, memory_order_acquire); /* [SD4] */
-    if (c->outcome == OUTCOME_INTERRUPTED && told) {
+    bool requested = atomic_load_explicit(&runtime->end_requested, memory_order_acquire); /* [SD4] */
+    if (c->outcome == OUTCOME_INTERRUPTED && requested) {
         strand_exception_release(runtime->exception);
         runtime->exception = NULL;
     }

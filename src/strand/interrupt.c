@@ -309,8 +309,8 @@ static bool is_ignored(struct thread *thread, struct cb *me, uint64_t source)
 }
 
 /* has: "caught" or "put off". ip: where the strand did that. why: the reason of the last interruption, or "". */
-static COLD void tell_ignored(struct thread *thread, struct cb *me, const char *has, void *ip, const char *remedy,
-                              const char *why)
+static COLD void report_ignored(struct thread *thread, struct cb *me, const char *has, void *ip, const char *remedy,
+                                const char *why)
 {
     char text[MADE_WORDS + 640], where[PLACE_WORDS] = "?", made[MADE_WORDS];
     if (ip)
@@ -335,10 +335,11 @@ COLD bool interrupt_put_off_at_start_(struct thread *thread, struct cb *me)
             return false;
     }
     if (UNLIKELY(is_ignored(thread, me, source)))
-        tell_ignored(thread, me, "put off", call,
-                     "Nothing gets out: the function is noexcept. Let the interruption out, catch it inside, or open a "
-                     "STRAND_SHIELD around what has to happen",
-                     "");
+        report_ignored(
+            thread, me, "put off", call,
+            "Nothing gets out: the function is noexcept. Let the interruption out, catch it inside, or open a "
+            "STRAND_SHIELD around what has to happen",
+            "");
     return true;
 }
 
@@ -348,7 +349,7 @@ void interrupt_refuse(struct thread *thread, struct cb *me)
         thread = thread_yield(thread);
     strand_exception *e = traced_interruption(thread, me);
     if (UNLIKELY(is_ignored(thread, me, e->source_serial)))
-        tell_ignored(thread, me, "caught", e->ips_count ? e->ips[0] : NULL,
-                     "Catch STRAND_ERROR instead of STRAND_ANY, or throw the interruption on", e->text);
+        report_ignored(thread, me, "caught", e->ips_count ? e->ips[0] : NULL,
+                       "Catch STRAND_ERROR instead of STRAND_ANY, or throw the interruption on", e->text);
     exception_throw(me, e);
 }

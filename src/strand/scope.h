@@ -130,7 +130,7 @@ struct ends {
 struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, struct ends seen,
                                uint64_t what, unsigned why);
 /* Spawner: logs once that the scope keeps too many ended children. */
-void scope_tell_hoard(struct thread *thread, struct scope *scope);
+void scope_report_hoard(struct thread *thread, struct scope *scope);
 /* Owner of a large plain scope: counts how many children have ended. */
 void scope_recount(struct scope *scope);
 /* Takes an ended child out of the scope. Its failure counts as dealt with. */

@@ -262,7 +262,7 @@ void scope_recount(struct scope *scope)
     atomic_store_explicit(&scope->hoards, hoards, memory_order_relaxed);
 }
 
-COLD void scope_tell_hoard(struct thread *thread, struct scope *scope)
+COLD void scope_report_hoard(struct thread *thread, struct scope *scope)
 {
     char text[512];
     if (!atomic_exchange_explicit(&scope->hoards, false, memory_order_relaxed))

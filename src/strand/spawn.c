@@ -270,7 +270,7 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
         if (UNLIKELY(scope_is_large(scope)))
             scope_recount(scope);
         if (UNLIKELY(atomic_load_explicit(&scope->hoards, memory_order_relaxed)))
-            scope_tell_hoard(thread, scope);
+            scope_report_hoard(thread, scope);
     }
     if (error && arrived)
         pool_turn_back(thread, pool);

@@ -8,7 +8,7 @@ COLD void unwinding_begins_(struct cb *me, struct unwinding *unwinding)
     struct thread *thread = thread_self();
     struct unwindings *unwindings = &runtime_of(thread)->unwindings;
     unwinding->c = me;
-    unwinding->told = NULL;
+    unwinding->watchdog_ref = NULL;
     unwinding->since = platform_now(thread->sub);
     spin_lock(&unwindings->lock, thread);
     list_push_back(&unwindings->all, &unwinding->link);
@@ -22,7 +22,7 @@ COLD void unwinding_ends_(struct unwinding *unwinding)
     spin_lock(&unwindings->lock, thread);
     if (unwinding->link.next)
         list_remove(&unwinding->link);
-    if (unwinding->told)
-        *unwinding->told = NULL;
+    if (unwinding->watchdog_ref)
+        *unwinding->watchdog_ref = NULL;
     spin_unlock(&unwindings->lock);
 }

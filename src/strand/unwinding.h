@@ -4,9 +4,9 @@
  * PARTIES   a strand from its throw to the catch, while its clean-ups run, which may block for long; the watchdog.
  * STATE     runtime.unwindings: the strands that unwind and that the watchdog has not reported, in the order in which
  *           they began. A strand with several exceptions in flight is listed once, by the outermost.
- * OWNERSHIP the list and `told` belong to the holder of the lock. A strand takes the lock when its exception is caught.
- *           So while the lock is held, a strand that is in the list, or whose `told` is set, does not end, and its
- *           control block, its name and its stack can be read.
+ * OWNERSHIP the list and `watchdog_ref` belong to the holder of the lock. A strand takes the lock when its exception is
+ *           caught. So while the lock is held, a strand that is in the list, or whose `watchdog_ref` is set, does not
+ *           end, and its control block, its name and its stack can be read.
  * ORDERING  a thread that rests has entered the throws of its strands in the list. The watchdog reads the list after it
  *           has seen that all threads rest ([WD2] of src/debug/watchdog.h).
  * NOT DONE  examining all strands from time to time: there may be a million. A record at each wait: waits are many,
@@ -24,9 +24,9 @@ struct runtime;
 
 /* Lies in the flight of a strand's outermost exception. */
 struct unwinding {
-    struct link link;        /* in runtime.unwindings */
-    struct unwinding **told; /* the watchdog's pointer to this, cleared when the unwinding is over; or NULL */
-    struct cb *c;            /* NULL: not recorded */
+    struct link link;                /* in runtime.unwindings */
+    struct unwinding **watchdog_ref; /* the watchdog's pointer to this, cleared when the unwinding is over; or NULL */
+    struct cb *c;                    /* NULL: not recorded */
     int64_t since;
 };
 

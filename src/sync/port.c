@@ -42,7 +42,7 @@ static int ref_port(strand_port handle, bool closed, struct port **out)
 }
 
 /* Notify a waiting receiver. The caller has a reference to the port. */
-static void tell(struct box *box)
+static void notify_receiver(struct box *box)
 {
     uint32_t wake = atomic_load_explicit(&box->wake, memory_order_seq_cst); /* [PT3] */
     if (wake != WAKE_WANTED ||
@@ -67,7 +67,7 @@ static void unref_port(struct port *port)
                                                         memory_order_relaxed)); /* [PT3] [PT4] [PT5] */
         word = new;
         if (last)
-            tell(port->box); /* [PT4] */
+            notify_receiver(port->box); /* [PT4] */
     } while (last);
 }
 
@@ -131,7 +131,7 @@ static int put(struct port *port, const void *message, size_t size)
     if (size)
         memcpy(slot->bytes, message, size);
     publish(box, slot);
-    tell(box);
+    notify_receiver(box);
     return 0;
 }
 

@@ -85,7 +85,7 @@ bit now[3]; /* an operation is under way */
 #define TOUCH assert(!freed)
 
 /* The scope's side of an end, under its lock. */
-inline tell_scope(failing)
+inline notify_scope(failing)
 {
     d_step {
         TOUCH;
@@ -188,10 +188,10 @@ proctype child()
         wake_waiters();
 #ifdef RAISELATE
         publish_over();
-        tell_scope(failed)
+        notify_scope(failed)
 #else
         if
-        :: failed || notify -> tell_scope(failed) /* [E3] */
+        :: failed || notify -> notify_scope(failed) /* [E3] */
         :: else
         fi;
         publish_over()
@@ -308,7 +308,7 @@ inline hand_off()
         atomic {
             anchor = HEIR;
             if
-            :: failed || NOTIFIES(HEIR) -> tell_scope(failed)
+            :: failed || NOTIFIES(HEIR) -> notify_scope(failed)
             :: else
             fi
         }

@@ -1,13 +1,13 @@
 /*
  * A port: a sender never waits, no receiver is forgotten, and no message is lost.
  *
- * MODELS    src/sync/port.c: ref_port, unref_port, tell, claim, publish, put, strand_port_send, strand_port_close,
- *           arrive, box_drop, await_senders, port_end
+ * MODELS    src/sync/port.c: ref_port, unref_port, notify_receiver, claim, publish, put, strand_port_send,
+ *           strand_port_close, arrive, box_drop, await_senders, port_end
  *           src/sync/port_receive.c: give_back, port_take_arrived, hand_over, port_end_waits, wants, port_settle,
  *           examine, strand_port_receive, receive_ready, receive_handed
  *           Labels [PT1] [PT2] [PT3] [PT4] [PT5].
  * ABSTRACTS a message to its number; the pool's posts to a number, of which a thread of the pool takes one at a time
- *           (see seeker.pml, ring.pml); the serial to one bit: once the port's memory is freed, every handle is stale;
+ *           (see seeker.pml, posts.pml); the serial to one bit: once the port's memory is freed, every handle is stale;
  *           interruptions of waiters away (see wait.pml); spinning to a guard.
  * PARTIES   a thread that sends a message; a handler that interrupts it anywhere, sends one, and returns; the thread of
  *           the pool that takes posts; a strand that receives until the port is over; a closer. Two slots. Each macro
@@ -174,7 +174,7 @@ inline publish()
     od
 }
 
-inline tell()
+inline notify_receiver()
 {
     if
     :: d_step { wake == WANTED -> TOUCH_BOX; f = 1 }
@@ -214,7 +214,7 @@ inline unref()
         if
         :: !t -> break
 #ifndef LASTUNTOLD
-        :: t -> tell()
+        :: t -> notify_receiver()
 #endif
         :: else
         fi
@@ -242,11 +242,11 @@ inline send(message)
         :: slot ->
             content[slot] = message;
 #ifdef TELLEARLY
-            tell();
+            notify_receiver();
             publish()
 #else
             publish();
-            tell()
+            notify_receiver()
 #endif
         :: else /* -EAGAIN */
         fi;
@@ -535,7 +535,7 @@ proctype closer()
     :: d_step { !closed -> handle_refs++ }
 #ifdef OVEREARLY
         d_step { closed = 1; over = 1 }
-        tell();
+        notify_receiver();
 #else
         closed = 1;
 #endif

@@ -33,7 +33,7 @@
 
 bit moves[THREADS], seen[THREADS];
 bit drowsy, wake, stop;
-bit locked, listed[THREADS], alive[THREADS], told[THREADS];
+bit locked, listed[THREADS], alive[THREADS], reported[THREADS];
 byte left = THREADS;
 
 inline lock()
@@ -41,7 +41,7 @@ inline lock()
     atomic { !locked -> locked = 1 }
 }
 
-inline tell()
+inline notify_watchdog()
 {
     if
     :: was ->
@@ -59,12 +59,12 @@ inline move()
 #ifdef EARLY
     was = drowsy;
     moves[me] = 1;
-    tell();
+    notify_watchdog();
 #else
     moves[me] = 1;
 #ifndef SILENT
     was = drowsy;
-    tell();
+    notify_watchdog();
 #endif
 #endif
     was = 0
@@ -79,14 +79,14 @@ inline unwind()
     locked = 0;
     moves[me] = 0;
     if
-    :: true -> told[me] /* it takes long */
+    :: true -> reported[me] /* it takes long */
     :: true
     fi;
     move();
     lock();
     listed[me] = 0;
     locked = 0;
-    atomic { alive[me] = 0; told[me] = 0 }
+    atomic { alive[me] = 0; reported[me] = 0 }
 }
 
 proctype thread(byte me)
@@ -134,12 +134,12 @@ inline look()
         fi;
         lock();
         if
-        :: listed[i] && !told[i] ->
+        :: listed[i] && !reported[i] ->
 #ifdef UNLOCKED
             locked = 0;
 #endif
             assert(alive[i]);
-            told[i] = 1
+            reported[i] = 1
         :: else
         fi;
         locked = 0;
@@ -152,7 +152,7 @@ inline look()
 inline look_for_late()
 {
     lock();
-    due = (listed[0] && !told[0]) || (listed[1] && !told[1]);
+    due = (listed[0] && !reported[0]) || (listed[1] && !reported[1]);
     locked = 0
 }
 
