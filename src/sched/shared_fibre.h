@@ -38,7 +38,7 @@
  *           visit, or a timer for each fibre: both cost more than a look at the number of the round. A wish to trim an
  *           idle fibre: it would be trimmed after its next use, when it is not idle any more.
  * TESTED BY tests/models/residency.pml, tests/models/trim.pml, tests/spec/fibre.c, tests/spec/fibre_wait.c,
- *           tests/spec/fibre_rest.c, tests/sim/residency.c.
+ *           tests/spec/fibre_trim.c, tests/sim/residency.c.
  */
 #ifndef SCHED_SHARED_FIBRE_H
 #define SCHED_SHARED_FIBRE_H

@@ -33,7 +33,7 @@
  * NOT DONE  a state that is entered after the switch (one more atomic operation a block); nodes on the waiter's stack
  *           (they would be somebody else's memory in a shared fibre); a state machine for each kind of waiting.
  * TESTED BY tests/models/wait.pml, tests/models/select.pml (trying), tests/models/barrier.pml (reserving),
- *           tests/stress/waits.c.
+ *           tests/stress/wait.c.
  */
 #ifndef STRAND_WAIT_H
 #define STRAND_WAIT_H

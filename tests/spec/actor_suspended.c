@@ -1,7 +1,7 @@
 /*
  * Suspended actors: by request, or because they have failed and their supervisors have not decided yet.
  */
-#define SUITE actor_rest
+#define SUITE actor_suspended
 #include "test.h"
 
 #include "strand/actor.h"

@@ -2,7 +2,7 @@
  * strand_waits_print shows who waits for whom.
  */
 #define _GNU_SOURCE
-#define SUITE waits
+#define SUITE waits_print
 #include "test.h"
 
 #include "scenario.h"

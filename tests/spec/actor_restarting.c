@@ -1,7 +1,7 @@
 /*
  * Messages and orders that reach an actor while it restarts or decides about a child; and waits for such an actor.
  */
-#define SUITE actor_again
+#define SUITE actor_restarting
 #include "test.h"
 
 #include "strand/actor.h"

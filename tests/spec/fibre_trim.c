@@ -1,7 +1,7 @@
 /*
  * Shared fibres that nobody has run on for a while give memory back by themselves. Trimming on request is in fibre.c.
  */
-#define SUITE fibre_rest
+#define SUITE fibre_trim
 #include "test.h"
 
 #include "strand/sim.h"

@@ -2,7 +2,7 @@
  * Actors in what a program says of itself: dumps, who waits for whom, deadlocks, traces.
  */
 #define _GNU_SOURCE
-#define SUITE actor_waits
+#define SUITE actor_reports
 #include "test.h"
 
 #include "printed.h"

@@ -1,7 +1,7 @@
 /*
  * Operations that may block, where they return at once: a loop of them lets others run, on one thread too.
  */
-#define SUITE at_once
+#define SUITE yield_in_loops
 #include "growth.h"
 #include "test.h"
 

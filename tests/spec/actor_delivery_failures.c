@@ -2,7 +2,7 @@
  * Nothing is lost: messages that are passed on, put aside, or come from outside while something fails, ends or is
  * interrupted; and what actors leave behind is of use to others.
  */
-#define SUITE actor_losses
+#define SUITE actor_delivery_failures
 #include "test.h"
 
 #include "strand/actor.h"

@@ -2,7 +2,7 @@
  * Nothing is lost between actors: a sent message is handled or becomes a dead letter; its resources are dropped once;
  * an asker gets an answer or an error, whatever the actor does with the message.
  */
-#define SUITE actor_loss
+#define SUITE actor_delivery
 #include "test.h"
 
 #include "strand/actor.h"

@@ -1,7 +1,7 @@
 /*
  * Waits on real threads: nobody who waits for the end of a strand is forgotten, and nobody is woken by another's end.
  */
-#define SUITE stress_waits
+#define SUITE stress_wait
 #include "test.h"
 
 static bool time_is_left(strand_time until)

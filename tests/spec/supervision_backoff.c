@@ -1,7 +1,7 @@
 /*
  * Actors that fail again and again: when they are restarted, and that others go on meanwhile.
  */
-#define SUITE supervision_again
+#define SUITE supervision_backoff
 #include "test.h"
 
 #include "strand/actor.h"
