@@ -4,14 +4,14 @@
  */
 #define _GNU_SOURCE
 #define SUITE crew
-#include "gates.h"
+#include "blocker.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
 #include <unistd.h>
 
-static struct gate gate;
+static struct blocker blocker;
 static strand_crew crew; /* of the test, for its strands */
 
 static strand_crew_info info_of(strand_crew which)
@@ -23,9 +23,9 @@ static strand_crew_info info_of(strand_crew which)
     return info;
 }
 
-static void *offload_gate(void *arg)
+static void *offload_blocker(void *arg)
 {
-    return strand_offload_on(crew, pass_gate, arg);
+    return strand_offload_on(crew, block_until_released, arg);
 }
 
 static void *note_thread(void *id)
@@ -60,21 +60,21 @@ TEST_INSIDE(calls_one_after_the_other_need_one_thread)
 /* S-27 */
 TEST_INSIDE(a_crew_grows_by_a_thread_when_none_is_idle_up_to_its_most)
 {
-    close_gate(&gate);
+    blocker_reset(&blocker);
     STRAND_SCOPE(calls);
     STRAND_SCOPE(scope);
     crew = strand_crew_open(calls, STRAND_CREW_ATTR(.max_threads = 3));
     for (int i = 1; i <= 5; i++) {
-        strand_spawn(scope, offload_gate, &gate);
+        strand_spawn(scope, offload_blocker, &blocker);
         test_await_blocked("waits for an offloaded call", i);
-        YIELD_UNTIL(gate.entered == (i < 3 ? i : 3));
+        YIELD_UNTIL(blocker.entered == (i < 3 ? i : 3));
         CHECK_EQ(info_of(crew).threads, i < 3 ? i : 3);
         CHECK_EQ(info_of(crew).running, i < 3 ? i : 3);
         CHECK_EQ(info_of(crew).waiting, i < 3 ? 0 : i - 3);
     }
-    gate.open = 1;
+    blocker.released = 1;
     strand_scope_join(scope);
-    CHECK_EQ(gate.passed, 5);
+    CHECK_EQ(blocker.passed, 5);
     YIELD_UNTIL(info_of(crew).idle == 3);
     strand_offload_on(crew, test_return, NULL);
     CHECK_EQ(info_of(crew).threads, 3);
@@ -151,16 +151,16 @@ static void *offload_turn(void *arg)
 
 TEST_INSIDE(calls_that_wait_are_served_first_come_first_served)
 {
-    close_gate(&gate);
+    blocker_reset(&blocker);
     STRAND_SCOPE(scope);
     crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1));
-    strand_spawn(scope, offload_gate, &gate);
-    YIELD_UNTIL(gate.entered);
+    strand_spawn(scope, offload_blocker, &blocker);
+    YIELD_UNTIL(blocker.entered);
     for (int i = 1; i <= 4; i++) {
         strand_spawn(scope, offload_turn, TEST_PTR(i));
         test_await_blocked("waits for an offloaded call", i + 1);
     }
-    gate.open = 1;
+    blocker.released = 1;
     strand_scope_join(scope);
     CHECK_LOG("1 2 3 4");
 }
@@ -168,16 +168,16 @@ TEST_INSIDE(calls_that_wait_are_served_first_come_first_served)
 /* S-27 */
 TEST_INSIDE(calls_of_one_crew_do_not_wait_for_those_of_another)
 {
-    close_gate(&gate);
+    blocker_reset(&blocker);
     STRAND_SCOPE(scope);
     crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1));
     strand_crew other = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1));
-    strand_spawn(scope, offload_gate, &gate);
-    YIELD_UNTIL(gate.entered);
+    strand_spawn(scope, offload_blocker, &blocker);
+    YIELD_UNTIL(blocker.entered);
     CHECK_PTR(strand_offload_on(other, test_return, TEST_PTR(1)), TEST_PTR(1));
     CHECK_PTR(strand_offload(test_return, TEST_PTR(2)), TEST_PTR(2));
-    CHECK_EQ(gate.passed, 0);
-    gate.open = 1;
+    CHECK_EQ(blocker.passed, 0);
+    blocker.released = 1;
     strand_scope_join(scope);
 }
 
@@ -191,11 +191,11 @@ static void *offload_nothing(void *arg)
 
 TEST_INSIDE(a_call_for_which_there_is_no_room_to_wait_throws)
 {
-    close_gate(&gate);
+    blocker_reset(&blocker);
     STRAND_SCOPE(scope);
     crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1, .max_waiting = 2));
-    strand_spawn(scope, offload_gate, &gate);
-    YIELD_UNTIL(gate.entered);
+    strand_spawn(scope, offload_blocker, &blocker);
+    YIELD_UNTIL(blocker.entered);
     strand_spawn(scope, offload_nothing, NULL);
     strand_spawn(scope, offload_nothing, NULL);
     test_await_blocked("waits for an offloaded call", 3);
@@ -203,7 +203,7 @@ TEST_INSIDE(a_call_for_which_there_is_no_room_to_wait_throws)
     CHECK_KIND(e, &STRAND_SYSTEM);
     CHECK_EQ(strand_exception_code(e), -ENOBUFS);
     strand_exception_release(e);
-    gate.open = 1;
+    blocker.released = 1;
     strand_scope_join(scope);
     YIELD_UNTIL(info_of(crew).idle == 1);
     offload_nothing(NULL);
@@ -229,11 +229,11 @@ static void *call_the_last_again(void *arg)
 {
     STRAND_SCOPE(scope);
     crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 3, .idle_ns = 500 * STRAND_MS));
-    close_gate(&gate);
+    blocker_reset(&blocker);
     for (int i = 0; i < 3; i++)
-        strand_spawn(scope, offload_gate, &gate);
-    YIELD_UNTIL(gate.entered == 3);
-    gate.open = 1;
+        strand_spawn(scope, offload_blocker, &blocker);
+    YIELD_UNTIL(blocker.entered == 3);
+    blocker.released = 1;
     strand_scope_join(scope);
     strand_sleep(10 * STRAND_MS); /* virtual: the time goes on when all three sleep */
     /* One thread stays in use. The others go meanwhile, whichever they are. */
@@ -333,9 +333,9 @@ static void use_a_crew(void)
     STRAND_SCOPE(scope);
     crew = strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 3));
     for (int i = 0; i < 3; i++)
-        strand_spawn(scope, offload_gate, &gate);
-    YIELD_UNTIL(gate.entered == 3);
-    gate.open = 1;
+        strand_spawn(scope, offload_blocker, &blocker);
+    YIELD_UNTIL(blocker.entered == 3);
+    blocker.released = 1;
     strand_scope_join(scope);
 }
 
@@ -346,12 +346,12 @@ TEST_REAL_INSIDE(with_the_scope_its_threads_are_gone)
     int before = count_threads();
     use_a_crew();
     YIELD_UNTIL(count_threads() == before); /* the system shows it a moment longer */
-    CHECK_EQ(gate.passed, 3);
+    CHECK_EQ(blocker.passed, 3);
 }
 
 static void *leave_call(void *arg)
 {
-    strand_offload_with(STRAND_OFFLOAD_ATTR(.crew = crew), pass_gate, arg, 0);
+    strand_offload_with(STRAND_OFFLOAD_ATTR(.crew = crew), block_until_released, arg, 0);
     return arg;
 }
 
@@ -360,8 +360,8 @@ static void *own_a_crew(void *arg)
 {
     STRAND_SCOPE(scope);
     crew = strand_crew_open(scope, NULL);
-    strand child = strand_spawn(scope, leave_call, &gate);
-    YIELD_UNTIL(gate.entered);
+    strand child = strand_spawn(scope, leave_call, &blocker);
+    YIELD_UNTIL(blocker.entered);
     strand_cancel(child, NULL);
     CHECK(test_join_interrupted(child));
     test_log("leaving");
@@ -371,7 +371,7 @@ static void *own_a_crew(void *arg)
 /* contract 7.5 */
 TEST_INSIDE(leaving_the_scope_waits_for_calls_that_were_left)
 {
-    close_gate(&gate);
+    blocker_reset(&blocker);
     STRAND_SCOPE(scope);
     strand owner = strand_spawn(scope, own_a_crew, NULL);
     test_await_blocked("waits for the end of a crew", 1);
@@ -381,9 +381,9 @@ TEST_INSIDE(leaving_the_scope_waits_for_calls_that_were_left)
         strand_sleep(STRAND_MS);
     CHECK(!strand_ended(owner));
     CHECK_LOG("leaving");
-    gate.open = 1;
+    blocker.released = 1;
     CHECK_EQ(strand_join(owner) != NULL, 0);
-    CHECK_EQ(gate.passed, 1);
+    CHECK_EQ(blocker.passed, 1);
 }
 
 static _Atomic int opened, leave;
@@ -414,12 +414,12 @@ static void *offload_too_late(void *arg)
 TEST_INSIDE(calls_of_strangers_end_with_the_crew_or_are_refused)
 {
     opened = leave = 0;
-    close_gate(&gate);
+    blocker_reset(&blocker);
     STRAND_SCOPE(scope);
     strand owner = strand_spawn(scope, lend_a_crew, NULL);
     test_yield_until(&opened, 1);
-    strand runs = strand_spawn(scope, offload_gate, &gate);
-    YIELD_UNTIL(gate.entered);
+    strand runs = strand_spawn(scope, offload_blocker, &blocker);
+    YIELD_UNTIL(blocker.entered);
     strand waits = strand_spawn(scope, offload_too_late, NULL);
     test_await_blocked("waits for an offloaded call", 2);
     leave = 1;
@@ -427,9 +427,9 @@ TEST_INSIDE(calls_of_strangers_end_with_the_crew_or_are_refused)
     CHECK_LOG("refused");
     test_await_blocked("waits for the end of a crew", 1);
     CHECK(!strand_ended(owner));
-    gate.open = 1;
+    blocker.released = 1;
     strand_join(owner);
-    CHECK_PTR(strand_join(runs), &gate);
+    CHECK_PTR(strand_join(runs), &blocker);
 }
 
 TEST_INSIDE(crews_are_opened_and_end_again_and_again)

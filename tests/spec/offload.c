@@ -3,7 +3,7 @@
  */
 #define _GNU_SOURCE
 #define SUITE offload
-#include "gates.h"
+#include "blocker.h"
 
 #include <unistd.h>
 

@@ -3,7 +3,7 @@
  * function has returned.
  */
 #define SUITE offload_with
-#include "gates.h"
+#include "blocker.h"
 
 /* ---- arguments and answers -------------------------------------------------------------------- */
 
@@ -86,22 +86,22 @@ TEST_INSIDE(attributes_of_an_older_header_end_earlier)
 
 /* What becomes of a call, in the order in which it does. */
 struct parcel {
-    struct gate *gate;
+    struct blocker *blocker;
     unsigned char bytes[500];
 };
 
-static struct gate gate;
+static struct blocker blocker;
 static _Atomic int released, dropped, stopped, threw;
 
 static void begin(void)
 {
-    close_gate(&gate);
+    blocker_reset(&blocker);
     released = dropped = stopped = threw = 0;
 }
 
 static void fill(struct parcel *parcel)
 {
-    parcel->gate = &gate;
+    parcel->blocker = &blocker;
     for (size_t i = 0; i < sizeof parcel->bytes; i++)
         parcel->bytes[i] = (unsigned char)(i * 7);
 }
@@ -112,11 +112,11 @@ static void must_be_whole(const struct parcel *parcel)
         CHECK_EQ(parcel->bytes[i], (unsigned char)(i * 7));
 }
 
-/* Stays inside until the gate is open; then its arguments are what they were. */
+/* Stays inside until the blocker is released; then its arguments are what they were. */
 static void *carry(void *arg)
 {
     struct parcel *parcel = arg;
-    pass_gate(parcel->gate);
+    block_until_released(parcel->blocker);
     must_be_whole(parcel);
     test_log("returned");
     return parcel;
@@ -142,7 +142,7 @@ static void stop(void *arg)
     must_be_whole(parcel);
     stopped++;
     test_log("stopped");
-    parcel->gate->open = 1;
+    parcel->blocker->released = 1;
 }
 
 #define SEND(...)                                                                                                      \
@@ -169,12 +169,12 @@ static void *leave_a_call_that_runs(void *arg)
 {
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, send_and_note, arg);
-    YIELD_UNTIL(gate.entered);
+    YIELD_UNTIL(blocker.entered);
     strand_cancel(child, NULL);
     CHECK(test_join_interrupted(child));
-    CHECK_EQ(gate.passed, 0);
+    CHECK_EQ(blocker.passed, 0);
     CHECK_EQ(released + dropped, 0);
-    gate.open = 1;
+    blocker.released = 1;
     YIELD_UNTIL(released);
     CHECK_LOG("returned dropped released");
     return arg;
@@ -194,23 +194,23 @@ static void *leave_and_end(void *arg)
 {
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, send_and_note, arg);
-    YIELD_UNTIL(gate.entered);
+    YIELD_UNTIL(blocker.entered);
     strand_cancel(child, NULL);
     CHECK(test_join_interrupted(child));
     return arg;
 }
 
-static void *open_the_gate_later(void *arg)
+static void *release_later(void *arg)
 {
-    wait_on_thread(&gate.entered, 1);
+    wait_on_thread(&blocker.entered, 1);
     strand_sim_sleep(50 * STRAND_MS);
-    gate.open = 1;
+    blocker.released = 1;
     return arg;
 }
 
 static void *leave_and_end_beside_a_helper(void *arg)
 {
-    CHECK_EQ(strand_sim_thread(open_the_gate_later, NULL), 0);
+    CHECK_EQ(strand_sim_thread(release_later, NULL), 0);
     return leave_and_end(arg);
 }
 
@@ -236,35 +236,35 @@ TEST_INSIDE(a_deadline_passes_while_the_function_runs)
 {
     begin();
     int tries = 0;
-    for (intptr_t ns = 10 * STRAND_MS; !gate.entered; ns *= 2) {
+    for (intptr_t ns = 10 * STRAND_MS; !blocker.entered; ns *= 2) {
         CHECK_THROWS(send_in_time, (void *)ns, &STRAND_TIMED_OUT);
         tries++;
     }
-    CHECK_EQ(gate.passed, 0);
+    CHECK_EQ(blocker.passed, 0);
     CHECK_EQ(released, tries - 1);
-    gate.open = 1;
+    blocker.released = 1;
     YIELD_UNTIL(released == tries);
     CHECK_EQ(dropped, 1);
 }
 
-static void *offload_gate(void *arg)
+static void *offload_blocker(void *arg)
 {
-    return strand_offload(pass_gate, arg);
+    return strand_offload(block_until_released, arg);
 }
 
 static void *send_behind_another(void *arg)
 {
-    static struct gate first;
-    close_gate(&first);
+    static struct blocker first;
+    blocker_reset(&first);
     STRAND_SCOPE(scope);
-    strand busy = strand_spawn(scope, offload_gate, &first);
+    strand busy = strand_spawn(scope, offload_blocker, &first);
     YIELD_UNTIL(first.entered);
     strand child = strand_spawn(scope, send_and_note, NULL);
     test_await_blocked("waits for an offloaded call", 2);
     strand_cancel(child, NULL);
     CHECK(test_join_interrupted(child));
     CHECK_LOG("released");
-    first.open = 1;
+    first.released = 1;
     strand_join(busy);
     return arg;
 }
@@ -275,7 +275,7 @@ TEST(a_call_that_no_thread_has_taken_up_is_taken_back_and_its_arguments_are_rele
     strand_options options = test_options();
     options.max_offload_threads = 1;
     strand_run(&options, send_behind_another, NULL);
-    CHECK_EQ(gate.entered, 0);
+    CHECK_EQ(blocker.entered, 0);
     CHECK_LOG("released");
 }
 
@@ -294,7 +294,7 @@ TEST_INSIDE(a_call_interrupted_before_it_begins_releases_its_arguments_too)
     fill(&parcel);
     test_run_cancelled(send_cancelled, &parcel);
     CHECK_LOG("released");
-    CHECK_EQ(gate.entered, 0);
+    CHECK_EQ(blocker.entered, 0);
 }
 
 TEST_INSIDE(a_caller_that_gets_the_result_has_nothing_dropped_and_nothing_released)
@@ -302,9 +302,9 @@ TEST_INSIDE(a_caller_that_gets_the_result_has_nothing_dropped_and_nothing_releas
     struct parcel parcel;
     fill(&parcel);
     begin();
-    gate.open = 1;
+    blocker.released = 1;
     SEND(.stop = stop);
-    CHECK_EQ(gate.passed, 1);
+    CHECK_EQ(blocker.passed, 1);
     CHECK_LOG("returned");
 }
 
@@ -324,7 +324,7 @@ TEST_INSIDE(the_stop_function_is_called_when_the_caller_is_interrupted)
     begin();
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, send_with_a_stop, NULL);
-    YIELD_UNTIL(gate.entered);
+    YIELD_UNTIL(blocker.entered);
     strand_cancel(child, NULL);
     CHECK(test_join_interrupted(child));
     YIELD_UNTIL(released);
@@ -350,7 +350,7 @@ TEST_INSIDE(the_stop_function_of_a_borrowing_call_is_called_and_its_end_awaited)
     begin();
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, send_borrowed, NULL);
-    YIELD_UNTIL(gate.entered);
+    YIELD_UNTIL(blocker.entered);
     strand_cancel(child, NULL);
     CHECK(test_join_interrupted(child));
     CHECK_LOG("stopped returned resumed");
@@ -370,12 +370,12 @@ TEST_INSIDE(a_function_that_borrows_and_cannot_be_stopped_is_waited_for)
     begin();
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, send_borrowed_and_unstopped, NULL);
-    YIELD_UNTIL(gate.entered);
+    YIELD_UNTIL(blocker.entered);
     strand_cancel(child, NULL);
     for (int i = 0; i < 10; i++)
         strand_yield();
     CHECK(!strand_ended(child));
-    gate.open = 1;
+    blocker.released = 1;
     strand_join(child);
     CHECK_LOG("returned resumed");
 }

@@ -1,50 +1,50 @@
 /*
- * Offloaded functions that stay inside until they are let go.
+ * Offloaded functions that block their thread until the test releases them.
  */
-#ifndef GATES_H
-#define GATES_H
+#ifndef BLOCKER_H
+#define BLOCKER_H
 
 #include "strand/io.h"
 #include "strand/sim.h"
 #include "test.h"
 
 /* Of virtual time that is enough. Nobody knows what is enough of the machine's. */
-enum { GATE_TICKS = 100000 };
+enum { BLOCKER_TICKS = 100000 };
 
 /* Waits on a plain thread until *flag is at least value. */
 static inline void wait_on_thread(const _Atomic int *flag, int value)
 {
     for (int i = 0; *flag < value; i += test_seed() != 0) {
-        CHECK(i < GATE_TICKS);
+        CHECK(i < BLOCKER_TICKS);
         strand_sim_sleep(100 * STRAND_US);
     }
 }
 
-/* Zeros at its start. */
-struct gate {
-    _Atomic int entered, open, passed;
+/* All zeros at first. */
+struct blocker {
+    _Atomic int entered, released, passed;
 };
 
-/* Returns the gate when it is open. */
-static inline void *pass_gate(void *arg)
+/* Blocks the calling thread until the blocker is released. Returns the blocker. */
+static inline void *block_until_released(void *arg)
 {
-    struct gate *gate = arg;
-    gate->entered++;
-    wait_on_thread(&gate->open, 1);
-    gate->passed++;
-    return gate;
+    struct blocker *blocker = arg;
+    blocker->entered++;
+    wait_on_thread(&blocker->released, 1);
+    blocker->passed++;
+    return blocker;
 }
 
-static inline void close_gate(struct gate *gate)
+static inline void blocker_reset(struct blocker *blocker)
 {
-    gate->entered = gate->open = gate->passed = 0;
+    blocker->entered = blocker->released = blocker->passed = 0;
 }
 
 /* Lets others run until a condition holds. From a strand. */
 #define YIELD_UNTIL(condition)                                                                                         \
     do {                                                                                                               \
         for (int i_ = 0; !(condition); i_ += test_seed() != 0) {                                                       \
-            CHECK(i_ < GATE_TICKS);                                                                                    \
+            CHECK(i_ < BLOCKER_TICKS);                                                                                 \
             strand_sleep(100 * STRAND_US);                                                                             \
         }                                                                                                              \
     } while (0)
