@@ -318,3 +318,80 @@ TEST_INSIDE(a_notice_of_somebody_elses_end_is_passed_on_as_any_message)
     CHECK_EQ(strange, 1);
     CHECK_EQ(handled, 3);
 }
+
+/* ---- messages that no routee gets ------------------------------------------------------------------------------- */
+
+static void log_unhandled(void *state, strand_message *message)
+{
+    (void)state;
+    const strand_published *p = STRAND_IS(message, strand_published);
+    test_log("%s", p->kind == STRAND_ACTOR_UNHANDLED ? "unhandled" : "?");
+}
+
+static const strand_actor_class listener = {.size = sizeof listener, .name = "listener", .receive = log_unhandled};
+
+static strand_actor listen(strand_actors system)
+{
+    strand_actor l = strand_actor_spawn(system, NULL, &listener, NULL, 0);
+    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ACTOR_UNHANDLED), 0);
+    return l;
+}
+
+STRAND_MESSAGE(number, { int n; });
+STRAND_MESSAGE(fail, { char none; });
+
+static void stop_at_a_failure(void *state, strand_message *message)
+{
+    (void)state;
+    if (STRAND_IS(message, fail))
+        CHECK_EQ(strand_actor_stop(strand_actor_self(), STRAND_STOP_NEXT), 0);
+    else
+        test_log("got");
+}
+
+static const strand_actor_class mortal = {.size = sizeof mortal, .name = "mortal", .receive = stop_at_a_failure};
+
+TEST_INSIDE(a_router_goes_on_with_those_that_are_left)
+{
+    STRAND_ACTORS(system, NULL);
+    listen(system);
+    strand_actor r = strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 2, .class_ = &mortal));
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(strand_tell(r, STRAND_MSG(fail)), 0);
+        strand_actors_join(system);
+        CHECK_EQ(strand_tell(r, STRAND_MSG(number, 1)), 0);
+        strand_actors_join(system);
+    }
+    CHECK_LOG("got unhandled");
+}
+
+static _Atomic int dropped;
+
+static void count_drop(void *body)
+{
+    (void)body;
+    dropped++;
+}
+
+STRAND_MESSAGE_WITH(owned, count_drop, { int n; });
+
+static void get_owned(void *state, strand_message *message)
+{
+    (void)state, (void)message;
+    test_log("got");
+}
+
+static const strand_actor_class owner = {.size = sizeof owner, .name = "owner", .receive = get_owned};
+
+TEST_INSIDE(what_is_owned_is_not_for_all)
+{
+    dropped = 0;
+    STRAND_ACTORS(system, NULL);
+    listen(system);
+    strand_actor r =
+        strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 2, .class_ = &owner, .route = STRAND_ROUTE_ALL));
+    CHECK_EQ(strand_tell(r, STRAND_MSG(owned, 1)), 0);
+    strand_actors_join(system);
+    CHECK_LOG("unhandled");
+    CHECK_EQ(dropped, 1);
+}
