@@ -1,5 +1,5 @@
 /*
- * How a run ends before its root strand returns by itself: the root is cancelled.
+ * How a run ends before its root strand returns by itself: the root is cancelled. The protocol block is in shutdown.h.
  */
 #include "ending.h"
 

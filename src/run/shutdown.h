@@ -22,7 +22,7 @@
  *           loads it under the lock [SD2]. [SD4] end_requested (release), before the root is cancelled, pairs with the
  *           end of the root (acquire).
  * NOT DONE  a message in the run queues (S-31, S-32): it would have to wait for its turn.
- * TESTED BY tests/spec/shutdown.c, tests/sim/stops.c.
+ * TESTED BY tests/spec/shutdown.c, tests/sim/stops.c, tests/models/shutdown.pml.
  */
 #ifndef RUN_SHUTDOWN_H
 #define RUN_SHUTDOWN_H
