@@ -22,7 +22,7 @@
  *           parent waits for an answer, an end or room.
  * NOT DONE  cycles through other strands are not detected: a supervisor that joins a strand of its own, or asks another
  *           actor, which waits for the failed actor (docs/decisions.md says why). The graph of waits shows them.
- * TESTED BY tests/spec/actor_deadlock.c.
+ * TESTED BY tests/spec/actor_deadlock.c, tests/models/deadlock.pml.
  */
 #include "deadlock.h"
 
