@@ -270,7 +270,7 @@ static void end_system(struct system *system)
     atomic_store_explicit(&system->has_ended, true, memory_order_seq_cst);           /* [Q7] */
     struct cb *joiner = atomic_load_explicit(&system->joiner, memory_order_seq_cst); /* [Q7] */
     if (joiner)
-        runtime_of(thread_self())->ops->wake_dry(thread_self(), joiner);
+        runtime_of(thread_self())->ops->wake_quiescence_waiter(thread_self(), joiner);
     strand_event_set(&system->over); /* from here on the system may be gone */
 }
 

@@ -207,7 +207,7 @@ void strand_actors_join(strand_actors handle)
     if (((struct scope *)(uintptr_t)system->scope.bits[0])->block.owner != me)
         MISUSE_SCOPE("strand_actors_join", (struct scope *)(uintptr_t)system->scope.bits[0],
                      "only the strand that opened a system may wait for it: others use strand_actor_wait");
-    runtime_of(thread)->ops->wait_dry_or(thread, me, &system->joiner, &system->has_ended);
+    runtime_of(thread)->ops->wait_quiescent_or(thread, me, &system->joiner, &system->has_ended);
     arch_san_acquire(system->name);
     yield_if_asked(thread_self());
 }

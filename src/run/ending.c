@@ -12,7 +12,7 @@ void ending_open(struct runtime *runtime)
 {
     enum strand_out_of_work what = runtime->options.out_of_work;
     bool seeded = runtime->sub.platform; /* it says by itself that nothing can go on, and why */
-    runtime->sub.ends_dry = what != STRAND_OUT_OF_WORK_WAIT && !(seeded && what == STRAND_OUT_OF_WORK_AUTO);
+    runtime->sub.acts_when_quiescent = what != STRAND_OUT_OF_WORK_WAIT && !(seeded && what == STRAND_OUT_OF_WORK_AUTO);
 }
 
 bool ending_wants_verdict(struct subprocess *sub)

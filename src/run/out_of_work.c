@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-bool out_of_work_has_strangers(struct runtime *runtime)
+bool out_of_work_has_outside_threads(struct runtime *runtime)
 {
     struct subprocess *sub = &runtime->sub;
     int own = atomic_load_explicit(&sub->helpers, memory_order_acquire); /* [Q5] */
@@ -116,14 +116,14 @@ static bool report_doubt(struct thread *thread, struct run *run, uint32_t asked)
     return true;
 }
 
-/* Returns whether the run, which is dry and in which no strand waits for that, is out of work. Threads outside of the
- * run are counted before the scan that decides [Q5]. */
+/* Returns whether the run, which is quiescent and in which no strand waits for that, is out of work. Threads outside of
+ * the run are counted before the scan that decides [Q5]. */
 static bool is_out_of_work(struct thread *thread, struct run *run, bool *sure)
 {
     if (run->runtime.options.out_of_work != STRAND_OUT_OF_WORK_AUTO)
         return true;
-    *sure = !out_of_work_has_strangers(&run->runtime);
-    return *sure && ending_wants_verdict(&run->runtime.sub) && quiescent_run(thread) == LULL_DRY;
+    *sure = !out_of_work_has_outside_threads(&run->runtime);
+    return *sure && ending_wants_verdict(&run->runtime.sub) && quiescent_run(thread) == LULL_QUIESCENT;
 }
 
 struct member *out_of_work_judge(struct thread *thread, struct run *run, bool *sure)

@@ -7,16 +7,16 @@
  * PROTOCOL  The closer makes the pool CLOSING. Then it cancels those strands on the pool whose scopes belong to strands
  *           of other pools; the others end with them. A spawner on another pool counts the strand in, then reads the
  *           state, and is refused. A strand that anchors one from elsewhere reads the state after that, and cancels it
- *           itself if the pool is closing. The last strand to end finds the pool dry, and stops its threads; the last
+ *           itself if the pool is closing. The last strand to end finds the pool empty, and stops its threads; the last
  *           thread posts to the closer's pool. The closer joins the threads, takes over the descriptors that they
  *           watched, leads the handle to the record of closed pools, gives the pool's own record back, and wakes the
  *           other closers.
- * INVARIANT [L1] A strand that is counted in is counted out later, by its pool's threads; a closing pool that is dry
- *           stays dry. [L2] A strand of a closing pool whose scope belongs to another pool's strand is cancelled: by
+ * INVARIANT [L1] A strand that is counted in is counted out later, by its pool's threads; a closing pool that is empty
+ *           stays empty. [L2] A strand of a closing pool whose scope belongs to another pool's strand is cancelled: by
  *           the closer, which saw it, or by the strand that anchored it. [L3] The scope's owner keeps the handle until
  *           the pool is closed. So each other closer is in the list of those that the closer wakes, or finds that the
  *           pool is closed, before it releases the handle. [L4] If the last strands of a closing pool end at the same
- *           time, at least one of them finds the pool dry. [L5] When the record is given back, no party uses it that
+ *           time, at least one of them finds the pool empty. [L5] When the record is given back, no party uses it that
  *           has found it by the handle, unless that party keeps the record (pool_record_ref).
  * ORDERING  The closer: state, a barrier of all threads, then the control blocks. An anchoring strand: the control
  *           block, then the state [L2]. Counting (pool_live): how many strands were counted out is read before how many
@@ -184,7 +184,7 @@ static void report_undriven(struct thread *thread, struct opened_pool *op)
 {
     char text[128];
     bool undriven = atomic_load_explicit(&op->pool->driving, memory_order_relaxed) == POOL_UNDRIVEN;
-    if (!undriven || out_of_work_has_strangers(runtime_of(thread)))
+    if (!undriven || out_of_work_has_outside_threads(runtime_of(thread)))
         return;
     snprintf(text, sizeof text, "pool '%s' is being closed, and no thread is there to drive it to its end", op->name);
     log_text(runtime_of(thread), text);

@@ -85,7 +85,7 @@ static void wait_for(struct thread *thread, struct cb *me, struct pool *pool, st
     struct wait_node *node = &me->wait.node;
     interrupt_put_off_coming(me); /* this wait can't begin again after an interruption */
     excuse_own(thread, me, true);
-    wait_because(thread, me, BLOCKED_QUIET, 0);
+    wait_because(thread, me, BLOCKED_QUIESCENCE, 0);
     node->value = pool;
     node->result = (int)lull;
     node->index = 0;
@@ -120,7 +120,7 @@ void strand_wait_quiet(strand_pool handle, strand_quiet_flags flags)
     if (run && named)
         MISUSE("strand_wait_quiet", "", "STRAND_QUIET_RUN means all pools, so no pool may be named");
     struct opened_pool *op = named ? pool_find(thread, handle, "strand_wait_quiet") : NULL;
-    enum lull lull = flags & STRAND_QUIET_BLOCKED ? LULL_STALLED : LULL_DRY;
+    enum lull lull = flags & STRAND_QUIET_BLOCKED ? LULL_STALLED : LULL_QUIESCENT;
     wait_for(thread, me, run ? NULL : op ? pool_behind(op) : thread->pool, op, lull, NULL);
 }
 
@@ -128,7 +128,7 @@ void quiescence_wait_or(struct thread *thread, struct cb *me, struct cb *_Atomic
 {
     atomic_store_explicit(waiter, me, memory_order_seq_cst); /* [Q7] */
     if (!atomic_load_explicit(over, memory_order_seq_cst))   /* [Q7] */
-        wait_for(thread, me, NULL, NULL, LULL_DRY, over);
+        wait_for(thread, me, NULL, NULL, LULL_QUIESCENT, over);
 }
 
 /* Wakes the strand `waiter`, or, if that is NULL, all strands that wait for the pool. */
@@ -197,7 +197,7 @@ bool quiescence_comes(struct thread *thread, struct batch *batch, uint32_t asked
             claim(node, batch);
     }
     bool verdict = ending_wants_verdict(sub) && !batch->first && list_empty(&run->waiters);
-    if (verdict && lull_of(thread, NULL, &here, &all) == LULL_DRY)
+    if (verdict && lull_of(thread, NULL, &here, &all) == LULL_QUIESCENT)
         batch_add(batch, out_of_work_judge(thread, run, &sure));
     if (batch->first)
         quiescent_stir(thread); /* [Q3] */

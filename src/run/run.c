@@ -106,7 +106,7 @@ static const struct sched_ops ops = {
 };
 
 static const struct run_ops run_ops = {
-    .pool_open = strand_pool_open, .wait_dry_or = quiescence_wait_or, .wake_dry = quiescence_wake};
+    .pool_open = strand_pool_open, .wait_quiescent_or = quiescence_wait_or, .wake_quiescence_waiter = quiescence_wake};
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
 

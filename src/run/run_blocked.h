@@ -6,7 +6,7 @@
 
 #include "../strand/blocked.h"
 
-enum { RUN_REASONS = 4 * REASONS_OF_LAYER, BLOCKED_QUIET = RUN_REASONS, BLOCKED_STOPPING };
+enum { RUN_REASONS = 4 * REASONS_OF_LAYER, BLOCKED_QUIESCENCE = RUN_REASONS, BLOCKED_STOPPING };
 extern const struct blocked_reason run_reasons[REASONS_OF_LAYER];
 
 #endif

@@ -208,11 +208,11 @@ static void launch(struct pool *pool, struct fibre *root, bool adopt)
         thread_push(pool->threads[0], root, PUSH_NEW);
     else
         pool_send(NULL, root);
-    if (!sub->ends_dry)
+    if (!sub->acts_when_quiescent)
         return;
     atomic_fetch_or_explicit(&sub->quiescence_waiters, QUIESCENT_VERDICT, memory_order_seq_cst); /* [Q2] */
     if (!adopt)
-        pool_kick_(NULL, pool); /* the run may be dry by now, and no seeker has checked that */
+        pool_kick_(NULL, pool); /* the run may be quiescent by now, and no seeker has checked that */
 }
 
 static void play_threads(void *arg)

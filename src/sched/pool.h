@@ -36,7 +36,7 @@ void pool_close_begin(struct thread *thread, struct pool *pool, void (*gone)(str
 /* Returns how many strands live on the pool. The number is an estimate if strands come and go during the call; 0 was
  * exact at one moment of the call. */
 uint64_t pool_live(struct pool *pool);
-/* Stops a closing pool that has no strand left. Called where a pool may become dry without the end of a strand. */
+/* Stops a closing pool that has no strand left. Called where a pool may become empty without the end of a strand. */
 void pool_close_check(struct thread *thread, struct pool *pool);
 /* The slow path of pool_record_end. */
 void pool_record_end_(struct thread *thread);
@@ -73,7 +73,7 @@ OWN_INLINE enum thread_life thread_life(const struct thread *thread)
     return (enum thread_life)atomic_load_explicit(&thread->life, memory_order_seq_cst); /* [Z1] */
 }
 
-/* Stops the thread's pool if that is closing and dry. Called when a strand of the pool has ended and was counted. */
+/* Stops the thread's pool if that is closing and empty. Called when a strand of the pool has ended and was counted. */
 OWN_INLINE void pool_record_end(struct thread *thread)
 {
     if (UNLIKELY(slow_flags_has(&thread->slow_switch, SWITCH_CHECK)))

@@ -45,7 +45,7 @@ static bool is_none(struct pool *pool)
 
 static enum lull scan(struct pool *pool)
 {
-    return !is_empty(pool) ? LULL_NONE : awaits_nothing(pool) ? LULL_DRY : LULL_STALLED;
+    return !is_empty(pool) ? LULL_NONE : awaits_nothing(pool) ? LULL_QUIESCENT : LULL_STALLED;
 }
 
 enum lull quiescent_pool(struct thread *thread, struct pool *pool)
@@ -79,11 +79,11 @@ static bool all_still(struct thread *thread, uint64_t *stirs)
 enum lull quiescent_run(struct thread *thread)
 {
     uint64_t before = 0, now = 0;
-    enum lull least = LULL_DRY;
+    enum lull least = LULL_QUIESCENT;
     if (!all_still(thread, &before))
         return LULL_NONE;
     for (struct pool *pool = first_of(thread->sub); pool; pool = after(pool)) {
-        enum lull lull = is_none(pool) ? LULL_DRY : scan(pool);
+        enum lull lull = is_none(pool) ? LULL_QUIESCENT : scan(pool);
         least = lull < least ? lull : least;
     }
     return all_still(thread, &now) && now == before ? least : LULL_NONE;

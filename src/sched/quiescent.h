@@ -1,5 +1,5 @@
 /*
- * Whether a pool, or all of a sub-process, has run out of work. Page: docs/protocols/quiet.md.
+ * Whether a pool, or all of a sub-process, is stalled or quiescent. Page: docs/protocols/quiet.md.
  *
  * PARTIES   the seeker of each pool that is about to wait: it decides [S-64]; threads that become busy, or take work
  *           out of a queue; strands and threads that make work.
@@ -44,9 +44,9 @@
 #include "thread_type.h"
 
 /* The state of a pool, or of all pools, at some moment during the call. NONE: a thread may have been busy, or a strand
- * was runnable. STALLED: neither, but a timer was pending or a strand waited for an external event. DRY: none of these.
- * UNKNOWN: not scanned yet. */
-enum lull { LULL_NONE, LULL_STALLED, LULL_DRY, LULL_UNKNOWN };
+ * was runnable. STALLED: neither, but a timer was pending or a strand waited for an external event. QUIESCENT: none of
+ * these. UNKNOWN: not scanned yet. */
+enum lull { LULL_NONE, LULL_STALLED, LULL_QUIESCENT, LULL_UNKNOWN };
 
 /* Scan a pool, or all pools of the sub-process. The caller has quiescent_lock. It may be any thread for quiescent_pool,
  * and a seeker that is about to wait for quiescent_run. */
@@ -63,8 +63,8 @@ void quiescent_stir(struct thread *thread);
  * to wait as the seeker. Costs a few loads and no lock, because most waits are for external events. */
 bool quiescent_is_near(struct pool *pool);
 
-/* Parts of subprocess.quiescence_waiters. VERDICT: the run acts when all of it is dry. WAITER: added for each strand
- * that waits for quiescence. */
+/* Parts of subprocess.quiescence_waiters. VERDICT: the run acts when all of it is quiescent. WAITER: added for each
+ * strand that waits for quiescence. */
 enum { QUIESCENT_VERDICT = 1, QUIESCENT_WAITER = 2 };
 
 OWN_INLINE bool quiescent_is_awaited(struct subprocess *sub)

@@ -9,9 +9,9 @@
  *           seeker takes what it will run out of the queue before it gives the role up: it does not count as left, and
  *           no thread steals it meanwhile. Leaving everything that a strand has woken to its thread for a while, as it
  *           leaves the slot: workers that wait for a broadcast would start a millisecond late. So a thief gives up for
- *           a while instead, after thefts of strands that run dry within LOOT_WORTH_NS: strands that talk to each other
- *           over channels are best left to one thread (1300 ns an item on two threads, 60 on one). A system call for
- *           each near timer: it takes as long as the wait.
+ *           a while instead, after thefts of strands that end or block within LOOT_WORTH_NS: strands that talk to each
+ *           other over channels are best left to one thread (1300 ns an item on two threads, 60 on one). A system call
+ *           for each near timer: it takes as long as the wait.
  */
 #include "events.h"
 #include "idle.h"

@@ -122,7 +122,7 @@ COLD void thread_arrive_san_(struct thread *thread, struct arch_san *here, arch_
         arch_san_end(&thread->dead_san);
 }
 
-/* The strand was counted before, so the last strand of a closing pool finds the pool dry. */
+/* The strand was counted before, so the last strand of a closing pool finds the pool empty. */
 COLD void thread_detach_slow_(struct thread *thread)
 {
     thread_must_not_be_left(thread);

@@ -380,10 +380,11 @@ enum { OBJECT_LOCK = 24 };
 struct run_ops {
     /* strand_pool_open */
     strand_pool (*pool_open)(strand_scope scope, const strand_pool_attr *attr);
-    /* Waits until the run is dry, or until another strand has set `over` and called wake_dry for *waiter, which is the
-     * caller meanwhile. Throws if the caller is interrupted. */
-    void (*wait_dry_or)(struct thread *thread, struct cb *me, struct cb *_Atomic *waiter, const _Atomic bool *over);
-    void (*wake_dry)(struct thread *thread, const struct cb *waiter);
+    /* Waits until the run is quiescent, or until another strand has set `over` and called wake_quiescence_waiter for
+     * *waiter, which is the caller meanwhile. Throws if the caller is interrupted. */
+    void (*wait_quiescent_or)(struct thread *thread, struct cb *me, struct cb *_Atomic *waiter,
+                              const _Atomic bool *over);
+    void (*wake_quiescence_waiter)(struct thread *thread, const struct cb *waiter);
 };
 
 enum { RUN_PARTS = 3 };

@@ -23,7 +23,7 @@
  *           strand ends, and so does the pool. [K6] no closed poller is kicked. [L5] no thread uses a pool when its
  *           record serves another one. Every runnable strand runs.
  * MACROS    LOOKFIRST    a spawner reads the state before it counts the strand in
- *           TURNSILENT   a refused spawner does not check whether the pool is dry
+ *           TURNSILENT   a refused spawner does not check whether the pool is empty
  *           ENDSILENT    an ending strand does not
  *           CLOSESILENT  the closer does not
  *           ANCHORBLIND  a spawner does not read the state after the strand is anchored
