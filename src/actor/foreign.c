@@ -9,7 +9,7 @@
 #include "promise.h"
 
 #include "../sched/pool.h"
-#include "../strand/stranger.h"
+#include "../strand/outside_thread.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -127,7 +127,7 @@ int foreign_send(strand_actor to, strand_actor sender, const strand_message_type
         return -EPIPE;
     }
     parcel->runtime = runtime_of_run(run);
-    stranger_acts(parcel->runtime);
+    outside_thread_acts(parcel->runtime);
     arch_san_release(&parcel->post);
     pool_post(&runtime_of_run(run)->sub.pool, &parcel->post);
     arch_run_unuse(run);

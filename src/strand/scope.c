@@ -59,8 +59,8 @@ strand_scope strand_scope_enter_(strand_scope_flags flags, const char *file, int
     return (strand_scope){{(uint64_t)(uintptr_t)scope, serial << 1 | (flags & STRAND_OPEN)}};
 }
 
-static COLD __attribute__((noreturn)) void strangers(struct thread *thread, struct scope *scope, const char *function,
-                                                     const char *rule)
+static COLD __attribute__((noreturn)) void misuse_by_non_owner(struct thread *thread, struct scope *scope,
+                                                               const char *function, const char *rule)
 {
     if (!scope_is_ours(thread, scope))
         misuse_foreign(function, "scope");
@@ -73,12 +73,13 @@ struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *fun
     if (UNLIKELY(!scope))
         MISUSE(function, "", "the scope has been left, or was never entered: use it within the block that opened it");
     if (UNLIKELY(block_owner(&scope->block) != me))
-        strangers(thread_self(), scope, function,
-                  handle_is_open(handle)
-                      ? "only the strand that opened a scope may do that, of an open one too: let that strand do it. "
-                        "Others spawn into the scope, cancel it, and wait for single strands by strand_wait"
-                      : "only the strand that opened a scope may do that; scopes that others spawn into are opened by "
-                        "STRAND_SCOPE_OPEN");
+        misuse_by_non_owner(
+            thread_self(), scope, function,
+            handle_is_open(handle)
+                ? "only the strand that opened a scope may do that, of an open one too: let that strand do it. "
+                  "Others spawn into the scope, cancel it, and wait for single strands by strand_wait"
+                : "only the strand that opened a scope may do that; scopes that others spawn into are opened by "
+                  "STRAND_SCOPE_OPEN");
     return scope;
 }
 
@@ -124,8 +125,8 @@ void strand_scope_cancel(strand_scope handle, const char *why)
                "the scope has been left, or was never entered: use it within the block that opened it");
     bool owned = block_owner(&scope->block) == me;
     if (!owned && !handle_is_open(handle))
-        strangers(thread, scope, "strand_scope_cancel",
-                  "only the owner may cancel a scope that is not open: open it by STRAND_SCOPE_OPEN");
+        misuse_by_non_owner(thread, scope, "strand_scope_cancel",
+                            "only the owner may cancel a scope that is not open: open it by STRAND_SCOPE_OPEN");
     struct cancel_reason *reason = cancel_reason_new(thread, me, why);
     struct batch batch;
     batch_init(&batch);

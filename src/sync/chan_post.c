@@ -9,7 +9,7 @@
 #include "../sched/pool.h"
 #include "../strand/escape.h"
 #include "../strand/hook.h"
-#include "../strand/stranger.h"
+#include "../strand/outside_thread.h"
 #include "../strand/wait.h"
 
 #include <errno.h>
@@ -183,7 +183,7 @@ static int post(struct chan *chan, strand_chan handle, const void *value)
     posted->runtime = chan->runtime;
     posted->drop = chan->drop;
     if (!thread || runtime_of(thread) != chan->runtime)
-        stranger_acts(chan->runtime);
+        outside_thread_acts(chan->runtime);
     arch_san_release(&posted->post);
     pool_post(chan->owned.pool, &posted->post);
     return 0;
