@@ -29,7 +29,7 @@
  *           each other: none does while all are held. Processor time of the strand: it stands still in the system calls
  *           that the watchdog has to find. A fresh start after each delay of the watchdog: a busy machine would never
  *           report a strand.
- * TESTED BY tests/models/watchdog.pml, tests/spec/watchdog.c, tests/spec/watchdog_quiet.c.
+ * TESTED BY tests/models/watchdog.pml, tests/spec/watchdog.c, tests/spec/watchdog_reports.c.
  */
 #ifndef DEBUG_WATCHDOG_H
 #define DEBUG_WATCHDOG_H

@@ -1,6 +1,6 @@
 /*
  * Waiting until a pool, or the run, is quiescent, and the decision that it is. Model of the decision:
- * tests/models/quiet.pml.
+ * tests/models/quiescence.pml.
  */
 #include "quiescence.h"
 

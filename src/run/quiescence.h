@@ -1,6 +1,6 @@
 /*
  * Waiting for quiescence. The protocol block of the decision is in src/sched/quiescent.h; page:
- * docs/protocols/quiet.md.
+ * docs/protocols/quiescence.md.
  */
 #ifndef RUN_QUIESCENCE_H
 #define RUN_QUIESCENCE_H

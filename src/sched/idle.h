@@ -43,7 +43,7 @@
  *           and descriptors: every event would pay for a wake-up across threads.
  * TESTED BY tests/models/seeker.pml; tests/models/slot.pml (what lies in slots); tests/models/pinned.pml (the wake-up
  *           of a thread for its pinned strand); tests/models/closing.pml (kicks at a pool that is closed);
- *           tests/models/quiet.pml (the decisions of a seeker while no thread is busy).
+ *           tests/models/quiescence.pml (the decisions of a seeker while no thread is busy).
  */
 #ifndef SCHED_IDLE_H
 #define SCHED_IDLE_H

@@ -1,5 +1,5 @@
 /*
- * Whether a pool, or all of a sub-process, is stalled or quiescent. Page: docs/protocols/quiet.md.
+ * Whether a pool, or all of a sub-process, is stalled or quiescent. Page: docs/protocols/quiescence.md.
  *
  * PARTIES   the seeker of each pool that is about to wait: it decides [S-64]; threads that become busy, or take work
  *           out of a queue; strands and threads that make work.
@@ -35,7 +35,7 @@
  *           full barrier, and then checks whether others wait for the outside [Q2].
  * NOT DONE  one counter of busy threads for all pools: two more atomic operations whenever a thread wakes up. A
  *           decision by the last thread to become idle: it would have to hand out what it claims without the role.
- * TESTED BY tests/models/quiet.pml, tests/spec/quiet.c, tests/spec/deadlock.c, tests/sim/quiet.c.
+ * TESTED BY tests/models/quiescence.pml, tests/spec/quiescence.c, tests/spec/deadlock.c, tests/sim/quiescence.c.
  */
 #ifndef SCHED_QUIESCENT_H
 #define SCHED_QUIESCENT_H

@@ -2,7 +2,7 @@
  * When the watchdog says nothing, how much it says, and to whom, and what it costs.
  */
 #define _GNU_SOURCE
-#define SUITE watchdog_quiet
+#define SUITE watchdog_reports
 #include "watchdog.h"
 
 #include "strand/scheduler.h"

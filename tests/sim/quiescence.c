@@ -2,8 +2,8 @@
  * Strands pass tokens on over channels: through several pools, which are resized and closed meanwhile; to pinned
  * strands; and by sleeps, children, offloaded calls, plain threads and their messages, and pools that are opened for
  * one pass. Some strands wait for quiescence. All pools together are quiescent only if no token is left; a single pool,
- * or stalled pools, become quiet at some time. In some runs the root waits for ever in the end: when no token is left,
- * and not before, it gets a deadlock, or the run ends. If a waiter is not woken, the run reports a deadlock.
+ * or stalled pools, become quiescent at some time. In some runs the root waits for ever in the end: when no token is
+ * left, and not before, it gets a deadlock, or the run ends. If a waiter is not woken, the run reports a deadlock.
  */
 /* S-35, S-42, S-62, S-63, S-64 */
 #include "sim.h"
@@ -28,7 +28,7 @@ static struct {
     ints to[HANDS];
     _Atomic int tokens; /* that are on their way */
     _Atomic int none;   /* how often the last of them was put down */
-    _Atomic int portions, quiets;
+    _Atomic int portions, quiescent_times;
     strand_event never;
 } world;
 
@@ -165,7 +165,7 @@ static void take_part(struct sim_life *me, void *arg)
             work_on(me, hops - 1);
 }
 
-/* ---- who waits for quiet ----------------------------------------------------------------------------------- */
+/* ---- strands that wait for quiescence ---------------------------------------------------------------------- */
 
 static void wait_for_all(void)
 {
@@ -173,7 +173,7 @@ static void wait_for_all(void)
     bool none = !world.tokens;
     strand_wait_quiet((strand_pool){{0}}, world.local ? 0 : STRAND_QUIET_RUN);
     SIM_CHECK(none || world.none != before);
-    world.quiets++;
+    world.quiescent_times++;
 }
 
 /* Of any of them, in any way; a deadline may end it, if it is not a long one. */
@@ -318,7 +318,7 @@ static void root(struct sim_life *me, void *arg)
 
 static void oracle(void)
 {
-    sim_observe((uint64_t)world.portions << 32 | (uint64_t)world.quiets);
+    sim_observe((uint64_t)world.portions << 32 | (uint64_t)world.quiescent_times);
 }
 
-SIM_WORKLOAD_THAT(SIM_OUT_OF_WORK, quiet, root, oracle, world);
+SIM_WORKLOAD_THAT(SIM_OUT_OF_WORK, quiescence, root, oracle, world);

@@ -1,7 +1,8 @@
 /*
- * Waiting for quiet: what counts as work, and that no moment is taken for quiet in which somebody is about to go on.
+ * Waiting for quiescence: what counts as work, and that no moment counts as quiescent in which a strand is about to
+ * continue.
  */
-#define SUITE quiet
+#define SUITE quiescence
 #include "test.h"
 
 #include "strand/chan.h"
@@ -19,12 +20,12 @@
 
 #define SOON (3 * STRAND_MS)
 
-static void quiet_here(void)
+static void await_quiescent_pool(void)
 {
     strand_wait_quiet((strand_pool){{0}}, 0);
 }
 
-static void quiet_everywhere(void)
+static void await_quiescent_run(void)
 {
     strand_wait_quiet((strand_pool){{0}}, STRAND_QUIET_RUN);
 }
@@ -59,7 +60,7 @@ TEST_INSIDE(work_is_handed_out_in_portions_each_when_the_last_has_run_dry)
     for (int portion = 1; portion <= 4; portion++) {
         for (int i = 0; i < 5; i++)
             strand_spawn(scope, work_of_two, (void *)&done);
-        quiet_here();
+        await_quiescent_pool();
         CHECK_EQ(done, portion * 10);
         CHECK_EQ(strand_scope_count(scope), (size_t)portion * 5);
     }
@@ -89,27 +90,27 @@ TEST_INSIDE(a_strand_that_waits_for_others_of_the_run_does_not_count)
     chan = STRAND_CHAN_OPEN(ints, scope, 0);
     for (int i = 0; i < 3; i++)
         strand_spawn(scope, receive_for_ever, &chan);
-    quiet_here();
-    quiet_everywhere();
+    await_quiescent_pool();
+    await_quiescent_run();
     CHECK_EQ(strand_scope_count(scope), 3);
     STRAND_CHAN_CLOSE(chan);
     strand_scope_join(scope);
-    quiet_here();
+    await_quiescent_pool();
 }
 
-static bool is_quiet(strand_pool pool, unsigned flags, int64_t patience)
+static bool is_reached(strand_pool pool, unsigned flags, int64_t patience)
 {
-    bool quiet = false;
+    bool reached = false;
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(patience));
         strand_wait_quiet(pool, flags);
-        quiet = true;
+        reached = true;
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
-        quiet = false;
+        reached = false;
     }
     STRAND_END
-    return quiet;
+    return reached;
 }
 
 /* S-37 */
@@ -117,13 +118,13 @@ TEST_INSIDE(a_sleeper_counts_unless_a_stall_is_enough)
 {
     STRAND_SCOPE(scope);
     strand_spawn(scope, test_sleep, NULL);
-    CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
-    CHECK(!is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, SOON));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED | STRAND_QUIET_RUN, FOREVER));
+    CHECK(!is_reached((strand_pool){{0}}, 0, SOON));
+    CHECK(!is_reached((strand_pool){{0}}, STRAND_QUIET_RUN, SOON));
+    CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
+    CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_BLOCKED | STRAND_QUIET_RUN, FOREVER));
     strand_scope_cancel(scope, NULL);
     strand_scope_join(scope);
-    CHECK(is_quiet((strand_pool){{0}}, 0, FOREVER));
+    CHECK(is_reached((strand_pool){{0}}, 0, FOREVER));
 }
 
 /* S-37 */
@@ -131,10 +132,10 @@ TEST_INSIDE(a_deadline_of_ones_own_does_not_count_and_ends_the_wait)
 {
     STRAND_SCOPE(scope);
     STRAND_DEADLINE(strand_in(FOREVER));
-    CHECK(is_quiet((strand_pool){{0}}, 0, FOREVER));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, FOREVER));
+    CHECK(is_reached((strand_pool){{0}}, 0, FOREVER));
+    CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_RUN, FOREVER));
     strand_spawn(scope, test_sleep, NULL);
-    CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
+    CHECK(!is_reached((strand_pool){{0}}, 0, SOON));
     strand_scope_cancel(scope, NULL);
     strand_scope_join(scope);
 }
@@ -168,7 +169,7 @@ TEST_INSIDE(a_deadline_of_anothers_counts)
     done = 0;
     STRAND_SCOPE(scope);
     strand_spawn(scope, wait_under_a_deadline, (void *)&done);
-    quiet_here();
+    await_quiescent_pool();
     CHECK_EQ(done, 1);
     strand_scope_join(scope);
 }
@@ -179,8 +180,8 @@ TEST_INSIDE(a_deadline_of_ones_own_does_not_count_in_a_shield_either)
     strand_time end = strand_in(FOREVER);
     STRAND_DEADLINE(end);
     STRAND_SHIELD;
-    quiet_here();
-    quiet_everywhere();
+    await_quiescent_pool();
+    await_quiescent_run();
     CHECK(strand_now().ns < end.ns);
 }
 
@@ -197,7 +198,7 @@ TEST_INSIDE(a_shielded_deadline_of_ones_own_that_passes_meanwhile_hides_nobody_e
         strand_spawn(scope, wait_under_a_deadline, (void *)&done);
         for (int i = 0; i < 3; i++)
             strand_spawn(scope, sleep_twice, (void *)&done);
-        quiet_here();
+        await_quiescent_pool();
         CHECK_EQ(done, 5);
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
@@ -206,7 +207,7 @@ TEST_INSIDE(a_shielded_deadline_of_ones_own_that_passes_meanwhile_hides_nobody_e
     strand_scope_join(scope);
 }
 
-static void *wait_for_quiet(void *arg)
+static void *wait_for_quiescence(void *arg)
 {
     strand_wait_quiet((strand_pool){{0}}, *(unsigned *)arg);
     return arg;
@@ -219,7 +220,7 @@ TEST_INSIDE(a_waiter_for_quiescence_can_be_cancelled)
     STRAND_SCOPE(scope);
     strand_spawn(scope, test_sleep, NULL);
     for (int i = 0; i < 4; i++) {
-        strand child = strand_spawn(scope, wait_for_quiet, &flags[i % 2]);
+        strand child = strand_spawn(scope, wait_for_quiescence, &flags[i % 2]);
         for (int j = 0; j < i; j++)
             strand_yield();
         strand_cancel(child, NULL);
@@ -227,12 +228,12 @@ TEST_INSIDE(a_waiter_for_quiescence_can_be_cancelled)
     }
     strand_scope_cancel(scope, NULL);
     strand_scope_join(scope);
-    quiet_here();
+    await_quiescent_pool();
 }
 
 static void *wait_then_note(void *arg)
 {
-    quiet_here();
+    await_quiescent_pool();
     (*(_Atomic int *)arg)++;
     return NULL;
 }
@@ -244,7 +245,7 @@ TEST_INSIDE(a_cancel_that_comes_when_it_is_quiet_already_does_not_undo_that)
     for (long i = 0; i < test_scale(100); i++) {
         done = 0;
         strand child = strand_spawn(scope, wait_then_note, (void *)&done);
-        quiet_here(); /* both wait, so both are woken */
+        await_quiescent_pool(); /* both wait, so both are woken */
         strand_cancel(child, NULL);
         strand_join(child);
         CHECK_EQ(done, 1);
@@ -294,20 +295,20 @@ TEST_INSIDE(a_strand_that_waits_for_something_outside_counts)
     CHECK_EQ(strand_pipe(ends), 0);
     port = strand_port_open(scope, 1, 4, NULL);
     strand_spawn(scope, read_one, (void *)&done);
-    CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
+    CHECK(!is_reached((strand_pool){{0}}, 0, SOON));
+    CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
     CHECK_EQ(strand_write(ends[1], "x", 1), 1);
-    quiet_here();
+    await_quiescent_pool();
     CHECK_EQ(done, 1);
 
     strand_spawn(scope, receive_one, (void *)&done);
-    CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
+    CHECK(!is_reached((strand_pool){{0}}, 0, SOON));
     CHECK_EQ(strand_port_send(port, "x", 1), 0);
-    quiet_here();
+    await_quiescent_pool();
     CHECK_EQ(done, 2);
 
     strand_spawn(scope, offload_one, (void *)&done);
-    quiet_here();
+    await_quiescent_pool();
     CHECK_EQ(done, 3);
     strand_scope_join(scope);
     strand_close(ends[0]);
@@ -329,10 +330,10 @@ TEST_INSIDE(a_select_of_something_outside_counts_as_long_as_it_waits)
     CHECK_EQ(strand_pipe(ends), 0);
     chan = STRAND_CHAN_OPEN(ints, scope, 0);
     strand child = strand_spawn(scope, select_descriptor_or_chan, &chan);
-    CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
+    CHECK(!is_reached((strand_pool){{0}}, 0, SOON));
     CHECK_EQ(send(chan, 1), 0);
     CHECK_PTR(strand_join(child), TEST_PTR(2));
-    quiet_here();
+    await_quiescent_pool();
     strand_close(ends[0]);
     strand_close(ends[1]);
 }
@@ -354,11 +355,11 @@ TEST_INSIDE(a_select_of_a_port_counts_as_long_as_it_waits)
     port = strand_port_open(scope, 1, 4, NULL);
     for (int i = 0; i < 2; i++) {
         strand child = strand_spawn(scope, select_message_or_chan, &chan);
-        CHECK(!is_quiet((strand_pool){{0}}, 0, SOON));
-        CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
+        CHECK(!is_reached((strand_pool){{0}}, 0, SOON));
+        CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
         CHECK_EQ(i ? send(chan, 1) : strand_port_send(port, "x", 1), 0);
         CHECK_PTR(strand_join(child), TEST_PTR(i + 1));
-        quiet_here();
+        await_quiescent_pool();
     }
 }
 
@@ -378,10 +379,10 @@ TEST_RACE(quiescence_of_another_pool_and_of_all_pools)
     CHECK_EQ(done, 20);
     strand_spawn(scope, test_sleep, NULL);
     strand_wait_quiet(pool, 0);
-    CHECK(!is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, SOON));
+    CHECK(!is_reached((strand_pool){{0}}, STRAND_QUIET_RUN, SOON));
     strand_scope_cancel(scope, NULL);
     strand_scope_join(scope);
-    quiet_everywhere();
+    await_quiescent_run();
 }
 
 static strand_pool another;
@@ -437,7 +438,7 @@ TEST_RACE(a_sleeping_seeker_is_woken_when_the_last_busy_thread_becomes_idle)
         CHECK_EQ(send(chan, 1), 0);
         if (i % 2)
             strand_yield();
-        CHECK(is_quiet(pool, i % 4 ? 0 : STRAND_QUIET_BLOCKED, 10 * STRAND_S));
+        CHECK(is_reached(pool, i % 4 ? 0 : STRAND_QUIET_BLOCKED, 10 * STRAND_S));
     }
     STRAND_CHAN_CLOSE(chan);
     strand_scope_cancel(scope, NULL);
@@ -446,7 +447,7 @@ TEST_RACE(a_sleeping_seeker_is_woken_when_the_last_busy_thread_becomes_idle)
 
 static void *wait_here(void *arg)
 {
-    quiet_here();
+    await_quiescent_pool();
     (*(_Atomic int *)arg)++;
     return NULL;
 }
@@ -462,10 +463,10 @@ TEST_RACE(several_wait_at_once_and_none_for_another)
     for (int i = 0; i < 3; i++) {
         strand_spawn(scope, wait_here, (void *)&waited);
         test_spawn_onto(scope, pool, wait_here, (void *)&waited);
-        test_spawn_onto(scope, pool, wait_for_quiet, &of_all);
+        test_spawn_onto(scope, pool, wait_for_quiescence, &of_all);
     }
     strand_spawn(scope, work_of_two, (void *)&done);
-    quiet_everywhere();
+    await_quiescent_run();
     CHECK_EQ(done, 2);
     strand_scope_join(scope);
     CHECK_EQ(waited, 6);
@@ -502,7 +503,7 @@ TEST_RACE(a_pool_that_could_not_be_opened_is_none)
     }
     STRAND_END
     CHECK(refused);
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, FOREVER));
+    CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_RUN, FOREVER));
 }
 
 /* ---- pools that a plain thread drives --------------------------------------------------------- */
@@ -515,13 +516,13 @@ static void *drive_to_the_end(void *arg)
 }
 
 /* S-36 */
-TEST_REAL_RACE(a_pool_that_nobody_drives_is_quiet)
+TEST_REAL_RACE(a_pool_that_nobody_drives_is_quiescent)
 {
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "current"));
-    CHECK(is_quiet(pool, 0, FOREVER));
-    CHECK(is_quiet(pool, STRAND_QUIET_BLOCKED, FOREVER));
-    CHECK(is_quiet((strand_pool){{0}}, STRAND_QUIET_RUN, FOREVER));
+    CHECK(is_reached(pool, 0, FOREVER));
+    CHECK(is_reached(pool, STRAND_QUIET_BLOCKED, FOREVER));
+    CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_RUN, FOREVER));
     another = pool;
     pthread_t driver;
     CHECK_EQ(pthread_create(&driver, NULL, drive_to_the_end, NULL), 0);
@@ -563,15 +564,15 @@ TEST_REAL_RACE(a_strand_pinned_to_a_thread_that_comes_back_later_is_not_overlook
     CHECK_EQ(pthread_create(&driver, NULL, drive_now_and_then, NULL), 0);
     while (driven < 3)
         strand_sleep(STRAND_MS);
-    CHECK(!is_quiet(another, STRAND_QUIET_BLOCKED, SOON));
-    CHECK(!is_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED | STRAND_QUIET_RUN, SOON));
+    CHECK(!is_reached(another, STRAND_QUIET_BLOCKED, SOON));
+    CHECK(!is_reached((strand_pool){{0}}, STRAND_QUIET_BLOCKED | STRAND_QUIET_RUN, SOON));
     enough = 1;
     strand_join(child);
     strand_pool_close(another, NULL);
     pthread_join(driver, NULL);
 }
 
-/* ---- no moment is taken for quiet in which somebody is about to go on (S-62 to S-65) ------------ */
+/* ---- no moment counts as quiescent in which a strand is about to continue (S-62 to S-65) ------------ */
 
 enum { HANDS = 8 };
 static struct relay {
@@ -616,7 +617,7 @@ static void run_relay(strand_scope scope, const strand_pool *pools, int count, b
     relay.hops = 0;
     for (long round = 1; round <= test_scale(200); round++) {
         CHECK_EQ(send(relay.to[35 % HANDS], 35), 0);
-        quiet_everywhere();
+        await_quiescent_run();
         CHECK_EQ(relay.hops, round * 36);
     }
     for (int i = 0; i < HANDS; i++)
@@ -670,7 +671,7 @@ static void *quit(void *arg)
 }
 
 /* S-42, S-65 */
-TEST_RACE(what_a_pinned_strands_last_message_starts_is_done_before_it_is_quiet)
+TEST_RACE(what_a_pinned_strands_last_message_starts_is_done_before_it_is_quiescent)
 {
     static _Atomic int done;
     done = 0;
@@ -681,7 +682,7 @@ TEST_RACE(what_a_pinned_strands_last_message_starts_is_done_before_it_is_quiet)
         relay.to[0] = STRAND_CHAN_OPEN(ints, inner, round % 2);
         strand_spawn(inner, save_progress, (void *)&done);
         strand_spawn_with(inner, STRAND_ATTR(.pool = events, .pin = STRAND_PIN(0)), quit, NULL, 0);
-        quiet_everywhere();
+        await_quiescent_run();
         CHECK_EQ(done, round * 50);
         strand_scope_join(inner);
     }

@@ -1,5 +1,6 @@
 /*
- * Whether a run is dry: seekers decide while threads of several pools fall idle, are woken, and hand work to each other.
+ * Whether a run is quiescent: seekers decide while threads of several pools fall idle, are woken, and hand work to
+ * each other.
  *
  * MODELS    src/sched/quiescent.c: quiescent_run, all_still, scan, is_empty, quiescent_is_near
  *           src/sched/idle.c: pool_is_still, quiescent_stir, get_busy, thread_to_idle, thread_from_idle,
@@ -15,8 +16,9 @@
  *           at a time. Wake-ups (see seeker.pml and pinned.pml) to the reasons for them: a thread that makes work
  *           notifies a parked seeker afterwards; a sleeping thread continues when it has mail, or the role is free. A
  *           step that only its thread can see is merged with the next.
- * CHECKED   the run is never dry while there is a token [Q1] (S-62, S-63, S-65): neither for a strand that waits for
- *           quiescence, and is woken on some thread, nor, afterwards, for the run. In the end the run is dry [Q2].
+ * CHECKED   the run is never quiescent while there is a token [Q1] (S-62, S-63, S-65): neither for a strand that waits
+ *           for quiescence, and is woken on some thread, nor, afterwards, for the run. In the end the run is quiescent
+ *           [Q2].
  * MACROS    DRIVEN       the second pool runs on an outside thread, which leaves while pinned work is left
  *           BUSYLATE     a thread takes pinned work before it becomes busy
  *           BUSYBLIND    the decision does not check whether threads are busy
@@ -59,7 +61,7 @@ bit parked[POOLS], moved[POOLS];
 bit deciding; /* quiescent_lock */
 byte tokens = 1, hops = 3;
 byte waiters = 1;
-bit dry;
+bit quiescent;
 
 #define anything(t) (queue[P(t)] || posts[P(t)] || (t == PINNED && mail) || (t == 2 && left))
 
@@ -179,7 +181,7 @@ inline decide(t)
 #ifndef NOSTIR
             d_step { unpark(P(t)) } /* [Q3] */
 #endif
-        :: !waiters -> dry = 1
+        :: !waiters -> quiescent = 1
         fi
     :: !still
     fi;
@@ -280,5 +282,5 @@ init
         run thread(1);
         run thread(2)
     }
-    dry /* [Q2] */
+    quiescent /* [Q2] */
 }
