@@ -1,6 +1,6 @@
 /*
- * The floor of the copy rows: what is left of a cycle without a scheduler. The bytes of a stack are copied out to an
- * image, another image is copied in, at the same place, and two contexts jump to each other and back. The images of a
+ * The floor of the copy rows: what is left of a cycle without a scheduler. The bytes of a stack are saved, another
+ * saved stack is copied in, at the same place, and two contexts jump to each other and back. The saved stacks of a
  * million strands lie side by side and are taken in that order.
  */
 #include "bench.h"
@@ -27,7 +27,7 @@ static char *pages(size_t size)
 
 struct stage {
     struct copy_size size;
-    char *stacks, *images;
+    char *stacks, *saved;
     void *context;
 };
 
@@ -39,8 +39,8 @@ static void round_robin(struct stage *stage)
     for (long i = 0; i < strands; i++) {
         char *stack = stage->stacks + (size_t)(i % fibres) * bytes;
         long active = i < fibres ? strands - fibres + i : i - fibres;
-        memcpy(stage->images + (size_t)active * bytes, stack, bytes);
-        memcpy(stack, stage->images + (size_t)i * bytes, bytes);
+        memcpy(stage->saved + (size_t)active * bytes, stack, bytes);
+        memcpy(stack, stage->saved + (size_t)i * bytes, bytes);
         stage->context = jump_fcontext(stage->context, NULL).from;
     }
 }
@@ -49,7 +49,7 @@ int main(int argc, char **argv)
 {
     struct stage stage = {.size = copy_arguments(argc, argv)};
     stage.stacks = pages((size_t)(stage.size.bytes * stage.size.fibres));
-    stage.images = pages((size_t)(stage.size.bytes * stage.size.strands));
+    stage.saved = pages((size_t)(stage.size.bytes * stage.size.strands));
     stage.context = make_fcontext(pages(STACK) + STACK, STACK, entry);
     long rounds = copy_rounds(&stage.size);
     int64_t taken[BENCH_SAMPLES + 1];

@@ -1,6 +1,6 @@
 /*
  * mem_shared, mem_shared_10m: resident bytes per parked strand on eight shared fibres: what the process has resident
- * with N sleeping strands more than before them, by N; stacks, images, control blocks, timers and all.
+ * with N sleeping strands more than before them, by N; stacks, saved stacks, control blocks, timers and all.
  * mem_shared_live: how many of those bytes are live stack.
  */
 #include "bench.h"

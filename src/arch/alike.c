@@ -112,11 +112,11 @@ static struct pattern *to_front(struct arch_patterns *patterns, uint32_t at)
     return pattern;
 }
 
-size_t arch_trace_alike(struct arch_patterns *patterns, arch_context context, const void *image, size_t image_size,
+size_t arch_trace_alike(struct arch_patterns *patterns, arch_context context, const void *saved, size_t saved_size,
                         const char *top, void **ips, size_t max)
 {
     struct remains remains = {
-        .frame = (uintptr_t)context, .image = image, .image_base = (uintptr_t)context, .image_size = image_size};
+        .frame = (uintptr_t)context, .saved = saved, .saved_base = (uintptr_t)context, .saved_size = saved_size};
     struct pattern *pattern = NULL;
     for (uint32_t i = 0; i < patterns->used && !pattern; i++)
         if (matches(patterns->order[i], &remains, (uintptr_t)top))

@@ -173,16 +173,16 @@ static inline uint64_t arch_locals_generation(void);
 /* Store the return addresses of the calling thread's frames, innermost first. Returns how many. All variants leave out
  * frames of the library itself at both ends, but keep them between others. A few ns per frame. */
 size_t arch_trace(void **ips, size_t max);
-/* Likewise, for a suspended context. If image is not NULL, memory [image_base, image_base + image_size) is read
+/* Likewise, for a suspended context. If `saved` is not NULL, memory [saved_base, saved_base + saved_size) is read
  * there. */
-size_t arch_trace_context(arch_context context, const void *image, uintptr_t image_base, size_t image_size, void **ips,
+size_t arch_trace_context(arch_context context, const void *saved, uintptr_t saved_base, size_t saved_size, void **ips,
                           size_t max);
 /* Likewise, for many contexts: most have the same return addresses at the same distances as an earlier one. The result
  * for one context is kept, and compared with the next one word by word: some ns per frame. Its stack ends at `top`. The
  * patterns start as zeros. */
 struct arch_patterns;
 size_t arch_patterns_size(void);
-size_t arch_trace_alike(struct arch_patterns *patterns, arch_context context, const void *image, size_t image_size,
+size_t arch_trace_alike(struct arch_patterns *patterns, arch_context context, const void *saved, size_t saved_size,
                         const char *top, void **ips, size_t max);
 /* Likewise, for the code that a signal interrupted; ucontext as a SA_SIGINFO handler gets it. Async-signal-safe as far
  * as libunwind is. */

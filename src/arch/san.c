@@ -180,19 +180,19 @@ ARCH_NOT_INSTRUMENTED static size_t known_size(size_t bytes)
     return arch_tool == ARCH_TOOL_ASAN ? bytes / 8 : 0;
 }
 
-ARCH_NOT_INSTRUMENTED size_t arch_image_size_(size_t bytes)
+ARCH_NOT_INSTRUMENTED size_t arch_saved_size_(size_t bytes)
 {
     return bytes + known_size(bytes) + sizeof(struct arch_san);
 }
 
-ARCH_NOT_INSTRUMENTED void arch_image_save_(struct arch_san *n, void *image, const char *at, size_t bytes,
-                                            size_t beside)
+ARCH_NOT_INSTRUMENTED void arch_saved_store_(struct arch_san *n, void *saved, const char *at, size_t bytes,
+                                             size_t beside)
 {
     if (is_asan())
-        asan_save(n->of, image, at, bytes, beside);
+        asan_save(n->of, saved, at, bytes, beside);
     else
-        arch_copy(image, at, bytes); /* for TSan not by memcpy, which would count as an access by this thread */
-    arch_copy((char *)image + bytes + beside + known_size(bytes), n, sizeof *n);
+        arch_copy(saved, at, bytes); /* for TSan not by memcpy, which would count as an access by this thread */
+    arch_copy((char *)saved + bytes + beside + known_size(bytes), n, sizeof *n);
 }
 
 /* Frames of another strand lie below these. Frames of this strand's returned calls would be out of bounds by now. The
@@ -205,34 +205,34 @@ static void refill(const struct arch_san_stack *n, const char *at, size_t size)
     (void)arch_valgrind(ARCH_MEMCHECK_UNDEFINED, (uintptr_t)at, size);
 }
 
-ARCH_NOT_INSTRUMENTED void arch_image_load_(struct arch_san *n, const void *image, char *at, size_t bytes,
+ARCH_NOT_INSTRUMENTED void arch_saved_load_(struct arch_san *n, const void *saved, char *at, size_t bytes,
                                             size_t beside)
 {
-    arch_copy(n, (const char *)image + bytes + beside + known_size(bytes), sizeof *n);
+    arch_copy(n, (const char *)saved + bytes + beside + known_size(bytes), sizeof *n);
     if (is_asan()) {
-        asan_load(n->of, image, at, bytes, beside);
+        asan_load(n->of, saved, at, bytes, beside);
         return;
     }
-    arch_image_start_(n, image, at, bytes);
+    arch_saved_start_(n, saved, at, bytes);
     if (arch_tool == ARCH_TOOL_VALGRIND) /* the frames in the stack refer to what it points to from now on */
-        (void)arch_valgrind(ARCH_MEMCHECK_UNDEFINED, (uintptr_t)image, bytes);
+        (void)arch_valgrind(ARCH_MEMCHECK_UNDEFINED, (uintptr_t)saved, bytes);
 }
 
-ARCH_NOT_INSTRUMENTED void arch_image_start_(struct arch_san *n, const void *image, char *at, size_t bytes)
+ARCH_NOT_INSTRUMENTED void arch_saved_start_(struct arch_san *n, const void *saved, char *at, size_t bytes)
 {
     if (is_asan()) {
-        asan_start(image, at, bytes);
+        asan_start(saved, at, bytes);
         return;
     }
     if (arch_tool == ARCH_TOOL_VALGRIND)
         refill(n->of, at, bytes);
-    arch_copy(at, image, bytes);
+    arch_copy(at, saved, bytes);
 }
 
-void arch_image_drop_(void *image, size_t bytes)
+void arch_saved_drop_(void *saved, size_t bytes)
 {
     if (is_asan())
-        asan_drop(image, bytes);
+        asan_drop(saved, bytes);
 }
 
 /* ---- signals --------------------------------------------------------------------------------------------------- */

@@ -16,7 +16,7 @@
  *   unwritten   this memory is read before it is written, on purpose
  *   unmap       this memory is about to be unmapped, whatever stacks lie in it
  *   save        n, suspended at `at`, is copied out: `bytes` from there on go to a saved stack of
- *               arch_image_size(bytes), in which the caller has stored `beside` more bytes right behind them, together
+ *               arch_saved_size(bytes), in which the caller has stored `beside` more bytes right behind them, together
  *               with n. load: it is copied in again, and n is what was saved
  *   start       the frames of a saved stack that stays, for a new context; drop: that saved stack is not used any more
  *   release     this thread's actions so far happen before those after an arch_san_acquire of the same address
@@ -82,11 +82,11 @@ void arch_san_suspended_(struct arch_san *n, arch_context context);
 void arch_san_resumed_(struct arch_san *n);
 void arch_san_throw_(void);
 void arch_san_unmap_(void *p, size_t size);
-size_t arch_image_size_(size_t bytes);
-void arch_image_save_(struct arch_san *n, void *image, const char *at, size_t bytes, size_t beside);
-void arch_image_load_(struct arch_san *n, const void *image, char *at, size_t bytes, size_t beside);
-void arch_image_start_(struct arch_san *n, const void *image, char *at, size_t bytes);
-void arch_image_drop_(void *image, size_t bytes);
+size_t arch_saved_size_(size_t bytes);
+void arch_saved_store_(struct arch_san *n, void *saved, const char *at, size_t bytes, size_t beside);
+void arch_saved_load_(struct arch_san *n, const void *saved, char *at, size_t bytes, size_t beside);
+void arch_saved_start_(struct arch_san *n, const void *saved, char *at, size_t bytes);
+void arch_saved_drop_(void *saved, size_t bytes);
 
 static inline bool arch_san_separate(void)
 {
@@ -186,41 +186,41 @@ ARCH_NOT_INSTRUMENTED __attribute__((always_inline)) static inline void arch_san
         ARCH_ORDER_("arch_san_acquire_", p);
 }
 
-ARCH_NOT_INSTRUMENTED static inline size_t arch_image_size(size_t bytes)
+ARCH_NOT_INSTRUMENTED static inline size_t arch_saved_size(size_t bytes)
 {
-    return UNLIKELY(arch_tool) ? arch_image_size_(bytes) : bytes;
+    return UNLIKELY(arch_tool) ? arch_saved_size_(bytes) : bytes;
 }
 
-ARCH_NOT_INSTRUMENTED static inline void arch_image_save(struct arch_san *n, void *image, const char *at, size_t bytes,
+ARCH_NOT_INSTRUMENTED static inline void arch_saved_store(struct arch_san *n, void *saved, const char *at, size_t bytes,
+                                                          size_t beside)
+{
+    if (UNLIKELY(arch_tool))
+        arch_saved_store_(n, saved, at, bytes, beside);
+    else
+        __builtin_memcpy(saved, at, bytes);
+}
+
+ARCH_NOT_INSTRUMENTED static inline void arch_saved_load(struct arch_san *n, const void *saved, char *at, size_t bytes,
                                                          size_t beside)
 {
     if (UNLIKELY(arch_tool))
-        arch_image_save_(n, image, at, bytes, beside);
+        arch_saved_load_(n, saved, at, bytes, beside);
     else
-        __builtin_memcpy(image, at, bytes);
+        __builtin_memcpy(at, saved, bytes);
 }
 
-ARCH_NOT_INSTRUMENTED static inline void arch_image_load(struct arch_san *n, const void *image, char *at, size_t bytes,
-                                                         size_t beside)
+ARCH_NOT_INSTRUMENTED static inline void arch_saved_start(struct arch_san *n, const void *saved, char *at, size_t bytes)
 {
     if (UNLIKELY(arch_tool))
-        arch_image_load_(n, image, at, bytes, beside);
+        arch_saved_start_(n, saved, at, bytes);
     else
-        __builtin_memcpy(at, image, bytes);
+        __builtin_memcpy(at, saved, bytes);
 }
 
-ARCH_NOT_INSTRUMENTED static inline void arch_image_start(struct arch_san *n, const void *image, char *at, size_t bytes)
+static inline void arch_saved_drop(void *saved, size_t bytes)
 {
     if (UNLIKELY(arch_tool))
-        arch_image_start_(n, image, at, bytes);
-    else
-        __builtin_memcpy(at, image, bytes);
-}
-
-static inline void arch_image_drop(void *image, size_t bytes)
-{
-    if (UNLIKELY(arch_tool))
-        arch_image_drop_(image, bytes);
+        arch_saved_drop_(saved, bytes);
 }
 
 /* ---- valgrind's requests ----------------------------------------------------------------------------------- */

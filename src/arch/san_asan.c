@@ -104,36 +104,36 @@ static char *shadow(const void *at)
 
 /* A byte of ASan's shadow says which of 8 bytes may be used. The shadow of the frames is copied with them, behind the
  * caller's bytes: otherwise the frames would come back without their red zones. */
-void asan_save(struct arch_san_stack *n, char *image, const char *at, size_t bytes, size_t beside)
+void asan_save(struct arch_san_stack *n, char *saved, const char *at, size_t bytes, size_t beside)
 {
     asan_resumed(n);
-    arch_copy(image, at, bytes);
+    arch_copy(saved, at, bytes);
     if (!leaks_only()) {
-        arch_copy(image + bytes + beside, shadow(at), bytes / 8);
+        arch_copy(saved + bytes + beside, shadow(at), bytes / 8);
         __asan_unpoison_memory_region(at, bytes);
     }
     if (__lsan_register_root_region)
-        __lsan_register_root_region(image, bytes);
+        __lsan_register_root_region(saved, bytes);
 }
 
-void asan_load(struct arch_san_stack *n, const char *image, char *at, size_t bytes, size_t beside)
+void asan_load(struct arch_san_stack *n, const char *saved, char *at, size_t bytes, size_t beside)
 {
-    asan_drop(image, bytes);
-    arch_copy(at, image, bytes);
+    asan_drop(saved, bytes);
+    arch_copy(at, saved, bytes);
     if (!leaks_only())
-        arch_copy(shadow(at), image + bytes + beside, bytes / 8);
+        arch_copy(shadow(at), saved + bytes + beside, bytes / 8);
     asan_suspended(n, at);
 }
 
-void asan_start(const char *image, char *at, size_t bytes)
+void asan_start(const char *saved, char *at, size_t bytes)
 {
-    arch_copy(at, image, bytes);
+    arch_copy(at, saved, bytes);
     if (!leaks_only())
-        arch_copy(shadow(at), image + bytes, bytes / 8);
+        arch_copy(shadow(at), saved + bytes, bytes / 8);
 }
 
-void asan_drop(const void *image, size_t bytes)
+void asan_drop(const void *saved, size_t bytes)
 {
     if (__lsan_unregister_root_region)
-        __lsan_unregister_root_region(image, bytes);
+        __lsan_unregister_root_region(saved, bytes);
 }

@@ -46,10 +46,10 @@ void asan_arrive(struct arch_san_stack *to);
 void asan_suspended(struct arch_san_stack *n, const char *context);
 void asan_resumed(struct arch_san_stack *n);
 void asan_unmap(const void *p, size_t size);
-void asan_save(struct arch_san_stack *n, char *image, const char *at, size_t bytes, size_t beside);
-void asan_load(struct arch_san_stack *n, const char *image, char *at, size_t bytes, size_t beside);
-void asan_start(const char *image, char *at, size_t bytes);
-void asan_drop(const void *image, size_t bytes);
+void asan_save(struct arch_san_stack *n, char *saved, const char *at, size_t bytes, size_t beside);
+void asan_load(struct arch_san_stack *n, const char *saved, char *at, size_t bytes, size_t beside);
+void asan_start(const char *saved, char *at, size_t bytes);
+void asan_drop(const void *saved, size_t bytes);
 
 /* san_tsan.c */
 void *tsan_make(char *low, size_t size);

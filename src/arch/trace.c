@@ -184,12 +184,12 @@ __attribute__((no_sanitize_address, no_sanitize_thread)) int trace_memory(unw_ad
 {
     (void)space;
     struct remains *remains = arg;
-    size_t offset = address - remains->image_base;
+    size_t offset = address - remains->saved_base;
     if (write)
         return -UNW_EINVAL;
-    if (remains->image && offset < remains->image_size && remains->image_size - offset >= sizeof *value)
-        address = (uintptr_t)remains->image + offset;
-    else if (address + sizeof *value > remains->image_base && address < remains->hidden)
+    if (remains->saved && offset < remains->saved_size && remains->saved_size - offset >= sizeof *value)
+        address = (uintptr_t)remains->saved + offset;
+    else if (address + sizeof *value > remains->saved_base && address < remains->hidden)
         return -UNW_EINVAL;
     else if (remains->registers &&
              !(is_readable(remains, address) && is_readable(remains, address + sizeof *value - 1)))
@@ -251,11 +251,11 @@ static size_t walk(const struct remains *remains, void **ips, size_t max, bool *
     return trace_without_entry(ips, taken.count);
 }
 
-size_t arch_trace_context(arch_context context, const void *image, uintptr_t image_base, size_t image_size, void **ips,
+size_t arch_trace_context(arch_context context, const void *saved, uintptr_t saved_base, size_t saved_size, void **ips,
                           size_t max)
 {
     struct remains remains = {
-        .frame = (uintptr_t)context, .image = image, .image_base = image_base, .image_size = image_size};
+        .frame = (uintptr_t)context, .saved = saved, .saved_base = saved_base, .saved_size = saved_size};
     return walk(&remains, ips, max, NULL);
 }
 
@@ -281,13 +281,13 @@ static size_t walk_without_rbp(struct remains *remains, uint64_t *registers, voi
 {
     bool whole;
     size_t count = walk(remains, ips, max, &whole), guessed;
-    for (size_t at = 0; !whole && at + 2 * sizeof(uintptr_t) <= remains->image_size; at += sizeof(uintptr_t)) {
+    for (size_t at = 0; !whole && at + 2 * sizeof(uintptr_t) <= remains->saved_size; at += sizeof(uintptr_t)) {
         uintptr_t returns;
         void *others[max];
-        memcpy(&returns, remains->image + at + sizeof returns, sizeof returns);
+        memcpy(&returns, remains->saved + at + sizeof returns, sizeof returns);
         if (!follows_a_call(remains, returns))
             continue;
-        registers[UNW_X86_64_RBP] = remains->image_base + at;
+        registers[UNW_X86_64_RBP] = remains->saved_base + at;
         guessed = walk(remains, others, max, &whole);
         if (!whole)
             continue;
@@ -301,9 +301,9 @@ size_t arch_trace_asked(const struct arch_asked *asked, void **ips, size_t max)
 {
     uint64_t registers[sizeof asked->registers / sizeof *asked->registers];
     memcpy(registers, asked->registers, sizeof registers);
-    struct remains remains = {.image = asked->copy,
-                              .image_base = registers[UNW_X86_64_RSP],
-                              .image_size = asked->size,
+    struct remains remains = {.saved = asked->copy,
+                              .saved_base = registers[UNW_X86_64_RSP],
+                              .saved_size = asked->size,
                               .hidden = asked->end,
                               .registers = registers};
     return asked->waits ? walk_without_rbp(&remains, registers, ips, max) : walk(&remains, ips, max, NULL);

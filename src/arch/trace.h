@@ -42,10 +42,10 @@ size_t trace_without_entry(void **ips, size_t count);
 /* A suspended context, and where its stack is read. */
 struct remains {
     uintptr_t frame; /* where the context was saved */
-    const char *image;
-    uintptr_t image_base;
-    size_t image_size;
-    uintptr_t hidden;          /* [the image's end, hidden) is not read: it changes */
+    const char *saved;
+    uintptr_t saved_base;
+    size_t saved_size;
+    uintptr_t hidden;          /* [the end of `saved`, hidden) is not read: it changes */
     const uint64_t *registers; /* if they are not those of a saved context */
     uintptr_t readable;        /* a page known to be readable */
 };

@@ -32,7 +32,7 @@ ARCH_NOT_INSTRUMENTED static void own_load(struct shared_stack *shared, const ch
 
 size_t shared_saved(const struct guest *guest)
 {
-    return saved_round(arch_image_size(guest_frames(guest) + guest_beside(guest)));
+    return saved_round(arch_saved_size(guest_frames(guest) + guest_beside(guest)));
 }
 
 ARCH_NOT_INSTRUMENTED void shared_own(const struct shared_stack *shared, const struct guest *guest,
@@ -67,7 +67,7 @@ NOINLINE void shared_load_beside_(struct shared_stack *shared, const struct gues
 
 static size_t reserve_size(const struct shared_stack *shared)
 {
-    return saved_round(arch_image_size(shared->size) + sizeof(struct arch_cxx) + OWN_SIZE);
+    return saved_round(arch_saved_size(shared->size) + sizeof(struct arch_cxx) + OWN_SIZE);
 }
 
 /* Gets a saved stack of so many bytes. must: the strand that runs next has begun and can't be refused, so the reserve
@@ -203,10 +203,10 @@ int shared_keep_first(struct stack_user *user, struct shared_stack *shared, arch
     shared->first = first;
     memcpy(&shared->first_own, shared->beside.own, sizeof shared->first_own);
     shared->first_size = (size_t)(shared->base - (char *)first);
-    shared->first_saved = stack_memory_refuses(user) ? NULL : malloc(arch_image_size(shared->first_size));
+    shared->first_saved = stack_memory_refuses(user) ? NULL : malloc(arch_saved_size(shared->first_size));
     if (shared->first_saved) {
         arch_san_suspended(san, first);
-        arch_image_save(san, shared->first_saved, (char *)first, shared->first_size, 0);
+        arch_saved_store(san, shared->first_saved, (char *)first, shared->first_size, 0);
     }
     arch_san_end(san); /* each strand has its own state */
     return shared->first_saved ? 0 : -ENOMEM;
@@ -221,7 +221,7 @@ void shared_end(struct stack_user *user, struct shared_stack *shared)
 void shared_close(struct stack_user *user, struct shared_stack *shared)
 {
     if (shared->first_saved)
-        arch_image_drop(shared->first_saved, shared->first_size);
+        arch_saved_drop(shared->first_saved, shared->first_size);
     free(shared->first_saved);
     if (shared->stack)
         stack_put(user, shared->stack);

@@ -59,14 +59,14 @@ OWN_INLINE int shared_move_out(struct stack_user *user, struct shared_stack *sha
     struct guest *guest = shared->resident;
     guest->keeps = shared_own_is_open(shared);
     guest->cxx = cxx;
-    size_t frames = guest_frames(guest), more = guest_beside(guest), size = arch_image_size(frames + more);
+    size_t frames = guest_frames(guest), more = guest_beside(guest), size = arch_saved_size(frames + more);
     int error = UNLIKELY(size != shared->saved_size) ? shared_change_saved_(user, shared, size, must) : 0;
     if (UNLIKELY(error))
         return error;
     char *saved = shared->saved;
     if (UNLIKELY(more))
         shared_save_beside_(shared, guest, saved + frames);
-    arch_image_save(shared->beside.san, saved, shared_context(shared, guest), frames, more);
+    arch_saved_store(shared->beside.san, saved, shared_context(shared, guest), frames, more);
     guest->saved = saved;
     shared_set_resident(shared, NULL);
     if (UNLIKELY(guest->wipes)) {
@@ -86,8 +86,8 @@ OWN_INLINE void shared_move_in(struct shared_stack *shared, struct guest *guest,
     size_t frames = guest_frames(guest), more = guest_beside(guest);
     char *saved = guest->saved;
     shared->saved = saved;
-    shared->saved_size = arch_image_size(frames + more);
-    arch_image_load(shared->beside.san, saved, shared_context(shared, guest), frames, more);
+    shared->saved_size = arch_saved_size(frames + more);
+    arch_saved_load(shared->beside.san, saved, shared_context(shared, guest), frames, more);
     if (UNLIKELY(more || cxx))
         shared_load_beside_(shared, guest, saved + frames);
     if (UNLIKELY(guest->wipes)) {
@@ -103,7 +103,7 @@ OWN_INLINE void shared_move_in_new(struct shared_stack *shared, struct guest *gu
 {
     char *low = shared->stack->low;
     arch_san_make(shared->beside.san, low, (size_t)(shared->base - low));
-    arch_image_start(shared->beside.san, shared->first_saved, (char *)shared->first, shared->first_size);
+    arch_saved_start(shared->beside.san, shared->first_saved, (char *)shared->first, shared->first_size);
     plain_store(&guest->depth, (uint32_t)(shared->first_size / sizeof(uintptr_t)), memory_order_relaxed);
     *shared->beside.started = false;
 }

@@ -4,8 +4,8 @@
 /* never: in holds */
 /*
  * Strands that share a stack have a block each, of which only their frames know. One forgets its own, after its frames
- * were copied out and in, and has leaks looked for: the image that is kept for the next time may not count as somebody
- * who still knows of it. The other is inactive then, and its image does count.
+ * were copied out and in, and has leaks looked for: the saved stack that is kept for the next time may not count as
+ * somebody who still knows of it. The other is inactive then, and its saved stack does count.
  */
 #include "copied.h"
 

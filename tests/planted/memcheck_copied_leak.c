@@ -3,9 +3,9 @@
 /* never: by 0x[0-9A-F]*: holds */
 /*
  * Strands that share a stack have a block each, of which only their frames know. One forgets its own, after its frames
- * were copied out and in, and ends the program: the image that is kept for the next time may not count as somebody
- * who still knows of it. The other is inactive then, and its image does count. Leaks are looked for when a program
- * ends.
+ * were copied out and in, and ends the program: the saved stack that is kept for the next time may not count as
+ * somebody who still knows of it. The other is inactive then, and its saved stack does count. Leaks are looked for when
+ * a program ends.
  */
 #include "copied.h"
 

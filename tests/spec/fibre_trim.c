@@ -195,7 +195,7 @@ TEST_REAL(all_fibres_of_a_large_group_give_their_memory_back)
 /* ---- saved stacks ---------------------------------------------------------------------------------------------- */
 
 /* contract 3.4 */
-TEST_REAL_INSIDE(the_memory_of_images_that_nobody_needs_goes_back_to_the_system)
+TEST_REAL_INSIDE(the_memory_of_unused_saved_stacks_goes_back_to_the_system)
 {
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
@@ -204,11 +204,11 @@ TEST_REAL_INSIDE(the_memory_of_images_that_nobody_needs_goes_back_to_the_system)
     test_spawn_on_fibre(scope, fibre, test_return, NULL); /* the last of them is copied out too */
     while (ask(fibre).saved_bytes < (size_t)(many - 1) * WORDS * sizeof(uint64_t))
         strand_yield();
-    size_t images = ask(fibre).saved_bytes, before = test_resident_bytes();
+    size_t saved = ask(fibre).saved_bytes, before = test_resident_bytes();
     strand_event_set(&go_on);
     while (ask(fibre).strands)
         strand_sleep(STRAND_MS);
-    while (!TEST_TSAN && test_resident_bytes() + images / 2 > before) /* what TSan knows of it stays resident */
+    while (!TEST_TSAN && test_resident_bytes() + saved / 2 > before) /* what TSan knows of it stays resident */
         strand_sleep(20 * STRAND_MS);
     strand_scope_join(scope);
 }

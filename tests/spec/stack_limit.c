@@ -210,7 +210,7 @@ static void *begin_deep(void *arg)
 }
 
 /* On one fibre: each that starts takes the place of one that is 32 KiB deep. */
-static void *fill_with_images(void *arg)
+static void *fill_with_saved_stacks(void *arg)
 {
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
     strand_fibre fibre = strand_fibre_open(scope, NULL);
@@ -238,7 +238,7 @@ static void *fill_with_images(void *arg)
 TEST(the_saved_stacks_of_strands_on_shared_fibres_count)
 {
     strand_options options = limited_to(2 * STACK + 1024 * KIB);
-    strand_run(&options, fill_with_images, NULL);
+    strand_run(&options, fill_with_saved_stacks, NULL);
 }
 
 TEST_OWN_STACKS(the_saved_stacks_of_strands_on_shared_fibres_count, "those that all share are shared fibres too");

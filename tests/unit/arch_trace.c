@@ -155,18 +155,18 @@ static void a_suspended_context_has_a_trace(void)
     co_free(&co);
 }
 
-__attribute__((no_sanitize_address)) static void swap_out(uint64_t *image, uint64_t *stack, size_t words)
+__attribute__((no_sanitize_address)) static void swap_out(uint64_t *saved, uint64_t *stack, size_t words)
 {
     for (size_t i = 0; i < words; i++) {
-        image[i] = stack[i];
+        saved[i] = stack[i];
         ((volatile uint64_t *)stack)[i] = UINT64_C(0xAAAAAAAAAAAAAAAA);
     }
 }
 
-__attribute__((no_sanitize_address)) static void swap_in(const uint64_t *image, uint64_t *stack, size_t words)
+__attribute__((no_sanitize_address)) static void swap_in(const uint64_t *saved, uint64_t *stack, size_t words)
 {
     for (size_t i = 0; i < words; i++)
-        ((volatile uint64_t *)stack)[i] = image[i];
+        ((volatile uint64_t *)stack)[i] = saved[i];
 }
 
 static void so_has_one_whose_stack_is_elsewhere(void)
@@ -176,13 +176,13 @@ static void so_has_one_whose_stack_is_elsewhere(void)
     co_resume(&co);
     uint64_t *stack = co.context;
     size_t size = (size_t)(co.low + CO_STACK - (char *)co.context);
-    uint64_t *image = malloc(size);
-    swap_out(image, stack, size / sizeof *stack);
+    uint64_t *saved = malloc(size);
+    swap_out(saved, stack, size / sizeof *stack);
     void *there[MOST];
-    size_t frames = arch_trace_context(co.context, image, (uintptr_t)stack, size, there, MOST);
+    size_t frames = arch_trace_context(co.context, saved, (uintptr_t)stack, size, there, MOST);
     check_coroutine(there, frames, 100);
-    swap_in(image, stack, size / sizeof *stack);
-    free(image);
+    swap_in(saved, stack, size / sizeof *stack);
+    free(saved);
     co_resume(&co);
     co_resume(&co);
     CHECK(co.ended);

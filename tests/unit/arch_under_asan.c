@@ -130,34 +130,34 @@ static void what_asan_knows_of_frames_is_copied_with_them(void)
     arch_san_suspended(&co.san, frames);
     memset(frames, 'f', UNDER_FRAMES);
     memset(shadow_of_frames, 's', sizeof shadow_of_frames);
-    size_t size = arch_image_size(UNDER_FRAMES);
+    size_t size = arch_saved_size(UNDER_FRAMES);
     CHECK(size >= UNDER_FRAMES + UNDER_KNOWN + sizeof co.san);
-    char *image = calloc(1, size + UNDER_BESIDE);
+    char *saved = calloc(1, size + UNDER_BESIDE);
     size_t before = unpoisoned;
-    arch_image_save(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    arch_saved_store(&co.san, saved, frames, UNDER_FRAMES, UNDER_BESIDE);
     CHECK_EQUAL(unpoisoned - before, UNDER_FRAMES);
-    CHECK(is_root(image, UNDER_FRAMES) && roots.count == 1);
-    CHECK(image[0] == 'f' && image[UNDER_FRAMES] == 0);
-    CHECK(image[UNDER_FRAMES + UNDER_BESIDE] == 's' && image[UNDER_FRAMES + UNDER_BESIDE + UNDER_KNOWN - 1] == 's');
+    CHECK(is_root(saved, UNDER_FRAMES) && roots.count == 1);
+    CHECK(saved[0] == 'f' && saved[UNDER_FRAMES] == 0);
+    CHECK(saved[UNDER_FRAMES + UNDER_BESIDE] == 's' && saved[UNDER_FRAMES + UNDER_BESIDE + UNDER_KNOWN - 1] == 's');
 
     struct arch_san back = {0};
     memset(frames, 0, UNDER_FRAMES);
     memset(shadow_of_frames, 0, sizeof shadow_of_frames);
-    arch_image_load(&back, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    arch_saved_load(&back, saved, frames, UNDER_FRAMES, UNDER_BESIDE);
     CHECK(back.of == co.san.of);
     CHECK(frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
     CHECK(shadow_of_frames[0] == 's' && shadow_of_frames[UNDER_KNOWN - 1] == 's');
     CHECK(is_root(frames, UNDER_FRAMES) && roots.count == 1);
     arch_san_resumed(&co.san);
 
-    memset(image + UNDER_FRAMES, 't', UNDER_KNOWN);
-    arch_image_start(&co.san, image, frames, UNDER_FRAMES);
+    memset(saved + UNDER_FRAMES, 't', UNDER_KNOWN);
+    arch_saved_start(&co.san, saved, frames, UNDER_FRAMES);
     CHECK(frames[0] == 'f' && shadow_of_frames[0] == 't');
-    __lsan_register_root_region(image, UNDER_FRAMES);
-    arch_image_drop(image, UNDER_FRAMES);
+    __lsan_register_root_region(saved, UNDER_FRAMES);
+    arch_saved_drop(saved, UNDER_FRAMES);
     CHECK_EQUAL(roots.count, 0);
     arch_san_end(&co.san);
-    free(image);
+    free(saved);
     co_free(&co);
 }
 

@@ -1,6 +1,6 @@
 /*
  * What is announced to LeakSanitizer alone, played by this test: it knows no switch of stacks, so a
- * context's whole stack is a root of its search from the beginning to the end of the context, and so are images.
+ * context's whole stack is a root of its search from the beginning to the end of the context, and so are saved stacks.
  */
 #include "arch_under.h"
 
@@ -44,26 +44,26 @@ static void a_stack_is_a_root_as_long_as_its_context_lives(void)
     co_free(&co);
 }
 
-static void an_image_is_a_root_until_it_is_loaded_or_dropped(void)
+static void a_saved_stack_is_a_root_until_it_is_loaded_or_dropped(void)
 {
     struct co co;
     co_make(&co, under_yield_once, NULL);
     char *frames = under_frames(&co);
     memset(frames, 'f', UNDER_FRAMES);
-    size_t size = arch_image_size(UNDER_FRAMES);
+    size_t size = arch_saved_size(UNDER_FRAMES);
     CHECK_EQUAL(size, UNDER_FRAMES + sizeof co.san);
-    char *image = calloc(1, size + UNDER_BESIDE);
-    arch_image_save(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
-    CHECK(roots == 1 && last == image && last_size == UNDER_FRAMES);
+    char *saved = calloc(1, size + UNDER_BESIDE);
+    arch_saved_store(&co.san, saved, frames, UNDER_FRAMES, UNDER_BESIDE);
+    CHECK(roots == 1 && last == saved && last_size == UNDER_FRAMES);
     memset(frames, 0, UNDER_FRAMES);
-    arch_image_load(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    arch_saved_load(&co.san, saved, frames, UNDER_FRAMES, UNDER_BESIDE);
     CHECK(roots == 0 && frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
     memset(frames, 0, UNDER_FRAMES);
-    arch_image_start(&co.san, image, frames, UNDER_FRAMES);
+    arch_saved_start(&co.san, saved, frames, UNDER_FRAMES);
     CHECK_EQUAL(frames[0], 'f');
     arch_san_unmap(frames, UNDER_FRAMES); /* nothing is poisoned */
     arch_san_throw();
-    free(image);
+    free(saved);
     co_free(&co);
 }
 
@@ -72,7 +72,7 @@ int main(void)
     CHECK_EQUAL(arch_process_start(), 0);
     CHECK_EQUAL(arch_tool, ARCH_TOOL_LSAN);
     a_stack_is_a_root_as_long_as_its_context_lives();
-    an_image_is_a_root_until_it_is_loaded_or_dropped();
+    a_saved_stack_is_a_root_until_it_is_loaded_or_dropped();
     return failures != 0;
 }
 #endif

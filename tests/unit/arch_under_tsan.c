@@ -106,21 +106,21 @@ static void the_memory_of_a_new_stack_is_new(void)
     co_free(&co);
 }
 
-static void nothing_is_kept_beside_an_image(void)
+static void nothing_is_kept_beside_a_saved_stack(void)
 {
     struct co co;
     co_make(&co, see_fiber, NULL);
     char *frames = under_frames(&co);
     memset(frames, 'f', UNDER_FRAMES);
-    char *image = calloc(1, arch_image_size(UNDER_FRAMES) + UNDER_BESIDE);
-    arch_image_save(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    char *saved = calloc(1, arch_saved_size(UNDER_FRAMES) + UNDER_BESIDE);
+    arch_saved_store(&co.san, saved, frames, UNDER_FRAMES, UNDER_BESIDE);
     memset(frames, 0, UNDER_FRAMES);
-    arch_image_load(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    arch_saved_load(&co.san, saved, frames, UNDER_FRAMES, UNDER_BESIDE);
     CHECK(frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
-    arch_image_drop(image, UNDER_FRAMES);
+    arch_saved_drop(saved, UNDER_FRAMES);
     arch_san_unmap(frames, UNDER_FRAMES);
     arch_san_throw();
-    free(image);
+    free(saved);
     co_free(&co);
 }
 
@@ -148,7 +148,7 @@ int main(void)
     CHECK(arch_san_separate() && !arch_san_membarrier() && arch_san_threads() == 1);
     a_context_is_a_fiber_of_its_own();
     the_memory_of_a_new_stack_is_new();
-    nothing_is_kept_beside_an_image();
+    nothing_is_kept_beside_a_saved_stack();
     a_handler_is_set_behind_its_back();
     return failures != 0;
 }

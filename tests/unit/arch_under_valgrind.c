@@ -19,21 +19,21 @@ static void frames_are_copied_as_they_are(void)
     arch_san_make(&co.san, co.low, CO_STACK - CO_ABOVE);
     char *frames = under_frames(&co);
     memset(frames, 'f', UNDER_FRAMES);
-    size_t size = arch_image_size(UNDER_FRAMES);
+    size_t size = arch_saved_size(UNDER_FRAMES);
     CHECK_EQUAL(size, UNDER_FRAMES + sizeof co.san);
-    char *image = calloc(1, size + UNDER_BESIDE);
-    arch_image_save(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    char *saved = calloc(1, size + UNDER_BESIDE);
+    arch_saved_store(&co.san, saved, frames, UNDER_FRAMES, UNDER_BESIDE);
     memset(frames, 0, UNDER_FRAMES);
-    arch_image_load(&co.san, image, frames, UNDER_FRAMES, UNDER_BESIDE);
+    arch_saved_load(&co.san, saved, frames, UNDER_FRAMES, UNDER_BESIDE);
     CHECK(frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
     memset(frames, 0, UNDER_FRAMES);
-    arch_image_start(&co.san, image, frames, UNDER_FRAMES);
+    arch_saved_start(&co.san, saved, frames, UNDER_FRAMES);
     CHECK(frames[0] == 'f' && frames[UNDER_FRAMES - 1] == 'f');
-    arch_image_drop(image, UNDER_FRAMES);
+    arch_saved_drop(saved, UNDER_FRAMES);
     arch_san_throw();
     arch_san_unmap(frames, UNDER_FRAMES);
     arch_san_end(&co.san);
-    free(image);
+    free(saved);
     co_free(&co);
 }
 

@@ -291,8 +291,8 @@ class Strand:
         if self.pool_name():
             parts.append(self.pool_name())
         if self.guest:
-            image = self.place()[1]
-            parts.append(self.fibre_name() + (", inactive" if image else ""))
+            saved_at = self.place()[1]
+            parts.append(self.fibre_name() + (", inactive" if saved_at else ""))
         frames = user_frames(self)
         if frames:
             parts.append("in " + function_of(frames[0][0]))
@@ -595,11 +595,11 @@ def step_out(registers, memory):
 
 def frames_of(strand, most=256):
     """(return address, stack pointer) of each frame of a strand that does not run."""
-    context, image, size = strand.place()
+    context, saved_at, size = strand.place()
     if not context:
         return []
 
-    saved = read(image, size) if image else None
+    saved = read(saved_at, size) if saved_at else None
 
     def memory(address):
         if saved and context <= address and address + 8 <= context + size:
