@@ -33,17 +33,18 @@ static void add(uint64_t *sum, uint64_t part)
     set(sum, *sum - *sum / FADES + part);
 }
 
-/* The time and the turns since the last record. */
+/* The time since the last record, and how many fibres were dispatched in it, in 256ths. */
 struct part {
-    uint64_t time, turns;
+    uint64_t time, dispatched;
 };
 
-static struct part part_of(uint64_t time, uint32_t turns, uint64_t ms)
+static struct part part_of(uint64_t time, uint32_t dispatched, uint64_t ms)
 {
     uint64_t most = RECORD_MS * ms;
-    struct part part = {.time = time, .turns = (uint64_t)turns * WHOLE};
+    struct part part = {.time = time, .dispatched = (uint64_t)dispatched * WHOLE};
     if (time > most)
-        part = (struct part){.time = most, .turns = (uint64_t)((double)part.turns * (double)most / (double)time)};
+        part = (struct part){.time = most,
+                             .dispatched = (uint64_t)((double)part.dispatched * (double)most / (double)time)};
     return part;
 }
 
@@ -68,13 +69,13 @@ void service_record(struct thread *thread, uint64_t now, uint64_t ms)
 {
     struct service *service = &thread->service;
     const struct runq *queue = queue_of(thread);
-    uint32_t turns = served_by(queue) - service->served;
+    uint32_t dispatched = served_by(queue) - service->served;
     uint64_t time = now - service->recorded, faded = service->slowest - service->slowest / FADES;
     service->slowest = time > faded ? time : faded;
-    if (turns || runq_length(queue)) {
-        struct part part = part_of(time, turns, ms);
+    if (dispatched || runq_length(queue)) {
+        struct part part = part_of(time, dispatched, ms);
         add(&service->time, part.time);
-        add(&service->turns, part.turns);
+        add(&service->dispatched, part.dispatched);
     }
     begin_record(service, queue, now);
 }
@@ -89,7 +90,7 @@ static uint64_t since(uint64_t then, uint64_t now)
     return now > then ? now - then : 0; /* the other thread's clock may be a little ahead */
 }
 
-/* Returns the time without a record after which a thread counts as held. A machine under full load takes processors
+/* Returns the time without a record after which a thread counts as occupied. A machine under full load takes processors
  * from all threads for long, so the delays of the asking thread count. */
 static uint64_t patience_of(const struct thread *by, uint64_t ms)
 {
@@ -97,61 +98,62 @@ static uint64_t patience_of(const struct thread *by, uint64_t ms)
     return times > HELD_MS * ms ? times : HELD_MS * ms;
 }
 
-struct round service_round(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms)
+struct service_sample service_sample_of(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms)
 {
     const struct service *service = &thread->service;
     const struct runq *queue = queue_of(thread);
     uint64_t late = since(get(&service->recorded), now);
-    uint32_t turns = served_by(queue) - plain_load(&service->served, memory_order_relaxed);
-    struct round round = {.length = runq_length(queue), .held = late > patience_of(by, ms)};
-    round.held = round.held && is_busy(thread);
-    if (round.held)
-        round.length = thread->pool->scheduler->waiting(thread);
-    struct part part = part_of(turns || round.length ? late : 0, turns, ms);
-    uint64_t whole = get(&service->turns) + part.turns;
-    round.turn = whole ? (get(&service->time) + part.time) * WHOLE / whole : 0;
-    if (round.held && round.turn < late)
-        round.turn = late;
-    return round;
+    uint32_t dispatched = served_by(queue) - plain_load(&service->served, memory_order_relaxed);
+    struct service_sample sample = {.length = runq_length(queue), .occupied = late > patience_of(by, ms)};
+    sample.occupied = sample.occupied && is_busy(thread);
+    if (sample.occupied)
+        sample.length = thread->pool->scheduler->waiting(thread);
+    struct part part = part_of(dispatched || sample.length ? late : 0, dispatched, ms);
+    uint64_t whole = get(&service->dispatched) + part.dispatched;
+    sample.interval = whole ? (get(&service->time) + part.time) * WHOLE / whole : 0;
+    if (sample.occupied && sample.interval < late)
+        sample.interval = late;
+    return sample;
 }
 
-uint64_t service_excess(const struct round *theirs, const struct round *mine, uint64_t ms)
+uint64_t service_excess(const struct service_sample *theirs, const struct service_sample *mine, uint64_t ms)
 {
     uint64_t some = ms / 1000 + 1;
-    uint64_t turn = theirs->turn ? theirs->turn : mine->turn ? mine->turn : some;
-    uint64_t own = mine->turn ? mine->turn : turn;
-    uint64_t wait = theirs->length * turn, own_wait = mine->length * own;
+    uint64_t interval = theirs->interval ? theirs->interval : mine->interval ? mine->interval : some;
+    uint64_t own = mine->interval ? mine->interval : interval;
+    uint64_t wait = theirs->length * interval, own_wait = mine->length * own;
     if (wait <= own_wait)
         return 0;
-    uint64_t more = wait - own_wait, both = 2 * (turn > own ? turn : own);
+    uint64_t more = wait - own_wait, both = 2 * (interval > own ? interval : own);
     if (more < ms / WORTH || more < wait / UNEVEN)
         return 0;
     /* [LB2] A thread that one strand occupies serves no other: rounding up leaves none behind it. */
-    return theirs->held ? (more + both - 1) / both : more / both;
+    return theirs->occupied ? (more + both - 1) / both : more / both;
 }
 
 /* ---- figures --------------------------------------------------------------------------------------------- */
 
-/* A thread with an empty queue serves its one strand all the time. Its next turn is taken to come after one turn of the
- * average thread that has a queue. */
+/* A thread with an empty queue serves its one strand all the time. It counts as if that strand waited one
+ * interval of the average thread that has a queue. */
 struct pool_service pool_service(struct thread *by, struct pool *pool)
 {
-    uint64_t now = platform_ticks(by), ms = platform_ticks_per_ms(by), longest = 0, shortest = UINT64_MAX, turns = 0;
+    uint64_t now = platform_ticks(by), ms = platform_ticks_per_ms(by), longest = 0, shortest = UINT64_MAX,
+             intervals = 0;
     int queues = 0;
     for (int i = 0; i < atomic_load_explicit(&pool->count, memory_order_acquire); i++) { /* [PB1] */
         if (!is_busy(pool->threads[i]))
             continue;
-        struct round round = service_round(by, pool->threads[i], now, ms);
-        uint64_t wait = round_wait(&round);
+        struct service_sample sample = service_sample_of(by, pool->threads[i], now, ms);
+        uint64_t wait = service_sample_wait(&sample);
         longest = wait > longest ? wait : longest;
         shortest = wait < shortest ? wait : shortest;
-        turns += wait ? round.turn : 0;
+        intervals += wait ? sample.interval : 0;
         queues += wait != 0;
     }
     struct pool_service service = {.wait_ns = (int64_t)((double)longest * 1e6 / (double)ms), .unequal = 1};
     if (queues && !pool->scheduler->common) {
-        double turn = (double)turns / queues;
-        service.unequal = ((double)longest + turn) / ((double)shortest + turn);
+        double interval = (double)intervals / queues;
+        service.unequal = ((double)longest + interval) / ((double)shortest + interval);
     }
     return service;
 }

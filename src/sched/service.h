@@ -1,11 +1,11 @@
 /*
- * How long the strands of each thread wait for their turns, and how threads even that out. Page:
+ * How long the strands of each thread wait until they run, and how threads even that out. Page:
  * docs/protocols/balance.md.
  *
  * A thread that always has something to run never steals. So one may have a few strands, which run again and again, and
- * another one a thousand, each of which has one turn in a thousand (S-66). A thread's turn is the average time between
- * two strands that it takes from its queue while strands wait there. Queue length times turn estimates how long a
- * strand waits. Neither costs anything at a switch.
+ * another one a thousand, each of which runs once in a thousand times (S-66). A thread's interval is the average time
+ * between two strands that it takes from its queue while strands wait there. Queue length times interval estimates how
+ * long a strand waits. Neither costs anything at a switch.
  *
  * PARTIES   the thread, which records its own service at its passes; readers: threads that even out, and strands that
  *           ask for the pool's figures.
@@ -17,10 +17,11 @@
  *           earliest: of some others it takes the one whose strands wait longest. If that is a good deal longer than
  *           its own do, it takes so many of them that both wait alike: from the far ends of the lists, where they would
  *           wait longest. A thread that has made no pass for a hundred milliseconds, and four times as long as the
- *           taker itself was kept from it lately, is held by one strand: those in its slot and its inbox wait as well.
+ *           taker itself was kept from it lately, is occupied by one strand: those in its slot and its inbox wait as
+ *           well.
  * INVARIANTS [LB1] a thread that takes has the role: no other thread steals or evens out meanwhile.
  *           [LB2] after that the taker's wait is not longer than the victim's, by the same measure: two threads don't
- *           take from each other in turns, and no strand waits longer for having been moved.
+ *           take from each other alternately, and no strand waits longer for having been moved.
  *           [LB3] what was taken is in the taker's queue before it gives the role back: the next thread with the role
  *           finds in the queues all that is runnable.
  * NOT DONE  giving strands to threads that have fewer (S-50): a thread that has little looks for itself, as a thread
@@ -45,7 +46,7 @@ struct service {         /* of a thread; in ticks */
     uint64_t recorded;   /* when the thread made its last record, or began to be busy */
     uint32_t served;     /* runq.served then */
     uint64_t time;       /* the time in which strands waited */
-    uint64_t turns;      /* how many were served in that time, in 256ths */
+    uint64_t dispatched; /* how many were served in that time, in 256ths */
     uint64_t slowest;    /* the longest time between two records, which fades too */
     uint64_t evened_out; /* when the thread last compared itself with others */
 };
@@ -54,15 +55,15 @@ struct service {         /* of a thread; in ticks */
 enum balance { BALANCE_EVEN, BALANCE_STIR, BALANCE_NONE };
 
 /* The service of a thread at one moment. Times in ticks. */
-struct round {
-    uint64_t length; /* how many fibres wait */
-    uint64_t turn;   /* the time between two that are served; 0: unknown */
-    bool held;       /* one strand has occupied the thread for long */
+struct service_sample {
+    uint64_t length;   /* how many fibres wait */
+    uint64_t interval; /* the time between two that are served; 0: unknown */
+    bool occupied;     /* one strand has occupied the thread for long */
 };
 
-OWN_INLINE uint64_t round_wait(const struct round *round)
+OWN_INLINE uint64_t service_sample_wait(const struct service_sample *sample)
 {
-    return round->length * round->turn;
+    return sample->length * sample->interval;
 }
 
 /* Begins the first record of a thread that becomes busy. */
@@ -72,9 +73,9 @@ void service_begin(struct thread *thread, uint64_t now);
 void service_record(struct thread *thread, uint64_t now, uint64_t ms);
 /* Returns the service of any thread at this moment. by: the caller's thread, whose own delays say how long threads are
  * kept from their passes. */
-struct round service_round(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms);
+struct service_sample service_sample_of(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms);
 /* Returns how many of their fibres should move to the caller's queue. */
-uint64_t service_excess(const struct round *theirs, const struct round *mine, uint64_t ms);
+uint64_t service_excess(const struct service_sample *theirs, const struct service_sample *mine, uint64_t ms);
 
 /* wait_ns: the longest estimated wait in any queue. unequal: the ratio of the longest to the shortest service interval
  * of the pool's threads, at least 1. */

@@ -62,9 +62,9 @@ static struct fibre *pick_fair(struct thread *thread, struct runq *queue)
             return fibre;
     }
     struct link *lists[] = {&queue->ready, &queue->woken};
-    thread->fair_turn ^= 1;
-    struct fibre *fibre = runq_first(queue, lists[thread->fair_turn]);
-    return fibre ? fibre : runq_first(queue, lists[thread->fair_turn ^ 1]);
+    thread->fair_list ^= 1;
+    struct fibre *fibre = runq_first(queue, lists[thread->fair_list]);
+    return fibre ? fibre : runq_first(queue, lists[thread->fair_list ^ 1]);
 }
 
 static struct fibre *pick_usual(struct runq *queue)
@@ -257,14 +257,14 @@ static uint32_t pull_piece(struct thread *thread, struct thread *victim, uint32_
 }
 
 /* Moves up to `most` fibres of the victim, piece by piece, but not more than take a tenth of a millisecond or so: the
- * thread keeps others from the role. If the victim is held and its lists are empty after that, also takes what the
+ * thread keeps others from the role. If the victim is occupied and its lists are empty after that, also takes what the
  * victim itself would have run next. */
-static void pull_from(struct thread *thread, struct thread *victim, bool held, uint64_t most)
+static void pull_from(struct thread *thread, struct thread *victim, bool occupied, uint64_t most)
 {
     uint32_t got = PIECE;
     for (uint64_t left = most < PULLED_MOST ? most : PULLED_MOST; left && got == PIECE; left -= got)
         got = pull_piece(thread, victim, left < PIECE ? (uint32_t)left : PIECE);
-    if (held && most && !runq_length(&victim->runq))
+    if (occupied && most && !runq_length(&victim->runq))
         steal_from(thread, victim);
 }
 
@@ -278,17 +278,18 @@ static void even_out_by_seed(struct thread *thread, uint32_t count)
 }
 
 /* Returns the thread whose strands wait longest, among up to EXAMINED others; NULL: no strand waits there. */
-static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t ms, struct round *longest)
+static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t ms, struct service_sample *longest)
 {
     uint32_t first = platform_choose(thread, count);
     struct thread *slowest = NULL;
     for (uint32_t i = 0; i < count && i < EXAMINED; i++) {
         struct thread *other = thread->pool->threads[(first + i) % count];
-        struct round round = service_round(thread, other, thread->pass.at, ms);
-        if (other == thread || !round.length || (slowest && round_wait(&round) <= round_wait(longest)))
+        struct service_sample sample = service_sample_of(thread, other, thread->pass.at, ms);
+        if (other == thread || !sample.length ||
+            (slowest && service_sample_wait(&sample) <= service_sample_wait(longest)))
             continue;
         slowest = other;
-        *longest = round;
+        *longest = sample;
     }
     return slowest;
 }
@@ -307,14 +308,14 @@ static void even_out(struct thread *thread)
     if (thread->pass.at - thread->service.evened_out < ms)
         return;
     thread->service.evened_out = thread->pass.at;
-    struct round mine = service_round(thread, thread, thread->pass.at, ms), theirs;
+    struct service_sample mine = service_sample_of(thread, thread, thread->pass.at, ms), theirs;
     struct thread *slowest = slowest_of(thread, count, ms, &theirs);
     if (!slowest)
         return;
     uint64_t excess = service_excess(&theirs, &mine, ms);
     if (!excess && pool->balance == BALANCE_STIR)
         excess = theirs.length > mine.length;
-    pull_from(thread, slowest, theirs.held, excess); /* [LB3] */
+    pull_from(thread, slowest, theirs.occupied, excess); /* [LB3] */
 }
 
 static bool work(struct pool *pool)
@@ -338,7 +339,7 @@ static void leave(struct thread *thread)
 {
     struct runq *queue = &thread->runq;
     struct pool *pool = thread->pool;
-    int size = atomic_load_explicit(&pool->size, memory_order_relaxed), turn = 0;
+    int size = atomic_load_explicit(&pool->size, memory_order_relaxed), next = 0;
     struct fibre *fibre;
     do {
         empty_inbox(thread);
@@ -346,7 +347,7 @@ static void leave(struct thread *thread)
         fibre = pick_usual(queue);
         runq_leave(thread, queue);
         if (fibre)
-            pool_post_fibre(pool, thread, pool->threads[turn++ % size], fibre);
+            pool_post_fibre(pool, thread, pool->threads[next++ % size], fibre);
     } while (fibre);
 }
 

@@ -84,7 +84,7 @@ struct thread {
     int32_t period;    /* the initial value of ticks */
     bool concurrent;   /* the run has several threads, so atomics are needed. Set while this thread is the only one */
     bool stealing;     /* the scheduler is the default one: its hot functions are called directly */
-    uint8_t fair_turn; /* which list the last fair pick tried first */
+    uint8_t fair_list; /* which list the last fair pick tried first */
     struct slow_flags slow_pick, slow_switch; /* PICK_*, SWITCH_*; other threads set some of the bits */
     struct fibre *next;   /* made runnable by the end of the strand that ran here: runs at once, in its place */
     struct arch_cxx *cxx; /* the system thread's state of C++ exceptions; NULL: there is no C++ runtime */

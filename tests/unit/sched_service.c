@@ -7,9 +7,10 @@
 
 enum { MS = 1000000 };
 
-static uint64_t excess(uint64_t length, uint64_t turn, uint64_t own_length, uint64_t own_turn)
+static uint64_t excess(uint64_t length, uint64_t interval, uint64_t own_length, uint64_t own_interval)
 {
-    struct round theirs = {.length = length, .turn = turn}, mine = {.length = own_length, .turn = own_turn};
+    struct service_sample theirs = {.length = length, .interval = interval},
+                          mine = {.length = own_length, .interval = own_interval};
     return service_excess(&theirs, &mine, MS);
 }
 
@@ -42,28 +43,31 @@ static void small_differences_are_left(void)
     CHECK_EQUAL(excess(8, 500, 0, 500), 0);
 }
 
-static void what_was_taken_is_not_taken_back_from(uint64_t length, uint64_t turn, uint64_t own, uint64_t own_turn)
+static void what_was_taken_is_not_taken_back_from(uint64_t length, uint64_t interval, uint64_t own,
+                                                  uint64_t own_interval)
 {
-    uint64_t moved = excess(length, turn, own, own_turn), slowest = turn > own_turn ? turn : own_turn;
+    uint64_t moved = excess(length, interval, own, own_interval),
+             slowest = interval > own_interval ? interval : own_interval;
     if (!moved)
         return;
     CHECK(moved <= length);
-    CHECK(own * own_turn + moved * slowest <= (length - moved) * turn);
-    CHECK_EQUAL(excess(own + moved, own_turn, length - moved, turn), 0);
+    CHECK(own * own_interval + moved * slowest <= (length - moved) * interval);
+    CHECK_EQUAL(excess(own + moved, own_interval, length - moved, interval), 0);
 }
 
 static void what_was_taken_is_not_taken_back(void)
 {
     for (uint64_t length = 0; length < 40; length++)
         for (uint64_t own = 0; own < 40; own++)
-            for (uint64_t turn = 1000; turn < UINT64_C(100) * MS; turn *= 7)
-                for (uint64_t own_turn = 1000; own_turn < UINT64_C(100) * MS; own_turn *= 5)
-                    what_was_taken_is_not_taken_back_from(length, turn, own, own_turn);
+            for (uint64_t interval = 1000; interval < UINT64_C(100) * MS; interval *= 7)
+                for (uint64_t own_interval = 1000; own_interval < UINT64_C(100) * MS; own_interval *= 5)
+                    what_was_taken_is_not_taken_back_from(length, interval, own, own_interval);
 }
 
 static void of_a_thread_that_is_held_the_last_can_be_had(void)
 {
-    struct round theirs = {.length = 1, .turn = UINT64_C(100) * MS, .held = true}, mine = {.length = 10, .turn = MS};
+    struct service_sample theirs = {.length = 1, .interval = UINT64_C(100) * MS, .occupied = true},
+                          mine = {.length = 10, .interval = MS};
     CHECK_EQUAL(service_excess(&theirs, &mine, MS), 1);
     theirs.length = 0;
     CHECK_EQUAL(service_excess(&theirs, &mine, MS), 0);
