@@ -267,7 +267,7 @@ static void end_line(struct line *line, size_t count)
         snprintf(line->text + line->used, line->size - line->used, ", and %zu more", count - line->items);
 }
 
-static void summarize_ring(struct line *line, const struct graph *graph)
+static void summarize_cycle(struct line *line, const struct graph *graph)
 {
     char item[2 * WORDS_MOST];
     const struct cycle *cycle = &graph->cycles[0];
@@ -296,7 +296,7 @@ static void summarize(const struct graph *graph, char *text, size_t size)
     struct line line = {.text = text, .size = size};
     begin_line(&line, graph);
     if (graph->cycles_kept)
-        summarize_ring(&line, graph);
+        summarize_cycle(&line, graph);
     else
         summarize_waits(&line, graph);
 }

@@ -19,9 +19,9 @@
  *           stale ([K3] of seek.c). [K2] at most one seeker. [K4] a thread that sleeps without a time limit leaves
  *           timers, descriptors and slots to a seeker that waits, or to a sleeper that wakes by itself soon. [K5] a
  *           post waits for no lock: the poster may be the handler of a signal, on the very thread that holds it. The
- *           poster leaves `rung`, and the thread that releases the lock does what it asks for. [K6] a thread that is
- *           about to wake the seeker out of the poller does so before the poller is closed: it is counted under the
- *           lock (kickers), and the thread that closes the pool waits for it. The seeker may wake up by itself
+ *           poster leaves `kick_pending`, and the thread that releases the lock does what it asks for. [K6] a thread
+ *           that is about to wake the seeker out of the poller does so before the poller is closed: it is counted under
+ *           the lock (kickers), and the thread that closes the pool waits for it. The seeker may wake up by itself
  *           meanwhile, run the pool's last strand, and end. [K7] a thread of a pool that is stopped does not sleep: it
  *           finds `stop`, or is woken.
  * ORDERING  the seeker, before it waits in the poller, and a thread that gives the role up while others sleep: each
@@ -29,13 +29,13 @@
  *           none), and then checks for work again. A thread that sleeps without the role needs neither: it sleeps only
  *           while another thread has the role. A pusher pushes, then reads kick, without a fence. Either the check sees
  *           the push or the pusher sees the kick [K1]. Posts are a full barrier themselves, and so is kick's store. A
- *           poster stores `rung`, then tries the lock; the thread that releases it clears the lock, then reads `rung`;
- *           a full barrier between the two of each [K5]. The seeker stores `until`, then kick, and after its barrier
- *           reads the time of the next timer. A thread that starts a timer stores that time, and after its barrier
- *           reads kick, then `until`. Either the seeker wakes by then, or that thread kicks it [K1]. `stop` is stored
- *           (release) before the lock is taken to wake the threads, and loaded (acquire) after the lock was held to
- *           wait: a thread that is not woken finds it [K7]. The decrement of kickers (release) pairs with the closing
- *           thread's load (acquire): the wake-up comes before the close [K6].
+ *           poster stores `kick_pending`, then tries the lock; the thread that releases it clears the lock, then reads
+ *           `kick_pending`; a full barrier between the two of each [K5]. The seeker stores `until`, then kick, and
+ *           after its barrier reads the time of the next timer. A thread that starts a timer stores that time, and
+ *           after its barrier reads kick, then `until`. Either the seeker wakes by then, or that thread kicks it [K1].
+ *           `stop` is stored (release) before the lock is taken to wake the threads, and loaded (acquire) after the
+ *           lock was held to wait: a thread that is not woken finds it [K7]. The decrement of kickers (release) pairs
+ *           with the closing thread's load (acquire): the wake-up comes before the close [K6].
  * PROGRESS  the lock is held for a few instructions; system calls are made outside of it. A seeker whose wake-up by a
  *           push has found nothing, or whose theft was not worth it, is not woken by pushes for a while, doubled each
  *           time (`futile`), and searches by itself at its end. With nothing to do no thread wakes up.
@@ -83,7 +83,7 @@ OWN_INLINE bool thread_has_own(struct thread *thread)
 
 /* ---- under the pool's lock --------------------------------------------------------------------------------- */
 
-void pool_answer_(struct pool *pool);
+void pool_take_pending_kick_(struct pool *pool);
 
 OWN_INLINE void pool_lock(struct thread *thread, struct pool *pool)
 {
@@ -94,8 +94,8 @@ OWN_INLINE void pool_unlock(struct pool *pool)
 {
     spin_unlock(&pool->lock);
     atomic_thread_fence(memory_order_seq_cst); /* [K5] */
-    if (UNLIKELY(atomic_load_explicit(&pool->rung, memory_order_relaxed)))
-        pool_answer_(pool);
+    if (UNLIKELY(atomic_load_explicit(&pool->kick_pending, memory_order_relaxed)))
+        pool_take_pending_kick_(pool);
 }
 
 OWN_INLINE struct thread *pool_seeker(struct pool *pool)

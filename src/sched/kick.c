@@ -88,14 +88,14 @@ COLD void pool_kick_(struct thread *thread, struct pool *pool)
     wake_kicked(thread, pool, &kicked);
 }
 
-/* Wakes a thread as pool_kick_ does, as long as `rung` asks for it. Every thread that has released the lock checks
- * `rung`, this one too [K5]. */
-COLD void pool_answer_(struct pool *pool)
+/* Wakes a thread as pool_kick_ does, as long as `kick_pending` asks for it. Every thread that has released the lock
+ * checks `kick_pending`, this one too [K5]. */
+COLD void pool_take_pending_kick_(struct pool *pool)
 {
-    while (atomic_load_explicit(&pool->rung, memory_order_seq_cst) &&
+    while (atomic_load_explicit(&pool->kick_pending, memory_order_seq_cst) &&
            !atomic_flag_test_and_set_explicit(&pool->lock, memory_order_seq_cst)) { /* [K5] [LK1] */
         arch_san_acquire(&pool->lock);
-        atomic_store_explicit(&pool->rung, 0, memory_order_relaxed);
+        atomic_store_explicit(&pool->kick_pending, 0, memory_order_relaxed);
         struct kicked kicked = take_kicked(pool);
         spin_unlock(&pool->lock);
         atomic_thread_fence(memory_order_seq_cst); /* [K5] */
@@ -104,10 +104,10 @@ COLD void pool_answer_(struct pool *pool)
 }
 
 /* Wakes a thread as pool_kick_ does. Any thread or signal handler may call it. */
-static void ring(struct pool *pool)
+static void request_kick(struct pool *pool)
 {
-    atomic_store_explicit(&pool->rung, 1, memory_order_seq_cst); /* [K5] */
-    pool_answer_(pool);
+    atomic_store_explicit(&pool->kick_pending, 1, memory_order_seq_cst); /* [K5] */
+    pool_take_pending_kick_(pool);
 }
 
 /* A thread that does not sleep yet checks once more before it does. */
@@ -132,7 +132,7 @@ void pool_post(struct pool *pool, struct post *post)
 {
     posts_put(&pool->posts, post);
     if (atomic_load_explicit(&pool->kick, memory_order_seq_cst)) /* [K1] */
-        ring(pool);
+        request_kick(pool);
 }
 
 void pool_retime(struct thread *thread, struct pool *pool, int64_t when)

@@ -8,7 +8,7 @@
 void pinned_open(struct pinned *pinned)
 {
     list_init(&pinned->ready);
-    pinned->turn = false;
+    pinned->went_first = false;
     atomic_init(&pinned->inbox, NULL);
     atomic_init(&pinned->dozes, 0);
     atomic_init(&pinned->strands, 0);

@@ -8,7 +8,7 @@
 
 struct pinned {
     struct link ready;        /* runnable, in FIFO order; only the thread uses it */
-    bool turn;                /* whether pinned fibres came first at the last pick; only the thread uses it */
+    bool went_first;          /* whether pinned fibres came first at the last pick; only the thread uses it */
     inbox inbox;              /* fibres that other threads made runnable */
     _Atomic uint32_t dozes;   /* the thread sleeps, or is about to: a poster must wake it */
     _Atomic uint32_t strands; /* how many strands are pinned to the thread, and live */

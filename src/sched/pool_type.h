@@ -54,7 +54,7 @@ struct pool {
     int cpus_count;
     void *above;                                /* belongs to the layer above */
     struct shared_fibre *common[COMMON_FIBRES]; /* shared fibres, for tests: src/strand/pool.c */
-    uint32_t common_turn;                       /* next index of `common`; changed by any thread */
+    uint32_t next_common;                       /* next index of `common`; changed by any thread */
 
     /* ---- The resizer: resize.c. ---- */
     atomic_flag resizing;
@@ -86,9 +86,9 @@ struct pool {
     struct runq global;       /* the queue of schedulers with one queue, under global_lock */
     atomic_flag global_lock;
 
-    /* ---- Under the lock; read by every producer. `rung`: also by a poster that found the lock taken. ---- */
+    /* ---- Under the lock; read by every producer. `kick_pending`: also by a poster that found the lock taken. ---- */
     _Alignas(CACHE_LINE) _Atomic uint32_t kick; /* KICK_*: a producer must wake a thread for new work */
-    _Atomic uint32_t rung;                      /* a thread must be woken, by the thread that releases the lock */
+    _Atomic uint32_t kick_pending;              /* a thread must be woken, by the thread that releases the lock */
     _Atomic int64_t until;                      /* the instant until which a parked seeker waits at most */
 
     /* ---- Any thread of the process, or the handler of a signal: posts.h. ---- */

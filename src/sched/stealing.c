@@ -4,11 +4,12 @@
  * strands those are the biggest. Models: tests/models/seeker.pml,
  * tests/models/slot.pml.
  *
- * INVARIANT [F1] every 61 switches the longest waiting strand comes first, in turns among those that yielded and those
- *           that were woken; every so many milliseconds, the oldest of those that have not started. Not more often:
- *           starting old ones early undoes the depth-first order that keeps fork-join small: each opens another branch
- *           of the tree, and with it all its stacks. In a seeded run the seed chooses at each pick whether these rules
- *           hold or the first of some list, or the oldest of `young`, runs: all orders that the rules allow, and more.
+ * INVARIANT [F1] every 61 switches the longest waiting strand comes first, alternately among those that yielded and
+ *           those that were woken; every so many milliseconds, the oldest of those that have not started. Not more
+ *           often: starting old ones early undoes the depth-first order that keeps fork-join small: each opens another
+ *           branch of the tree, and with it all its stacks. In a seeded run the seed chooses at each pick whether these
+ *           rules hold or the first of some list, or the oldest of `young`, runs: all orders that the rules allow, and
+ *           more.
  * NOT DONE  one FIFO list: a tree of strands would be walked breadth first, and all of it would exist at once (that is
  *           the scheduler `global`). One LIFO list behind the slot: strands that have begun would wait with their
  *           stacks behind all that is spawned meanwhile. The woken in one list with those that yielded: a loop of
@@ -334,7 +335,7 @@ static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
     pool_post_fibre(pool, by, fibre->home, fibre);
 }
 
-/* Posts all that the thread has to those that stay, in turns. Thieves may take some of it meanwhile. */
+/* Posts all that the thread has to those that stay, round robin. Thieves may take some of it meanwhile. */
 static void leave(struct thread *thread)
 {
     struct runq *queue = &thread->runq;

@@ -165,13 +165,13 @@ void thread_entry_(struct arch_transfer transfer)
 
 /* ---- the choice of what runs next ---------------------------------------------------------------------------- */
 
-/* Picks a pinned fibre and another one in turns. */
+/* Picks a pinned fibre and another one alternately. */
 static inline __attribute__((always_inline)) struct fibre *pick_slow(struct thread *thread)
 {
     struct fibre *fibre = NULL;
     bool pinned = slow_flags_has(&thread->slow_pick, PICK_PINNED), first = false;
     if (UNLIKELY(pinned)) {
-        first = thread->pinned.turn = thread->platform ? platform_choose(thread, 2) : !thread->pinned.turn;
+        first = thread->pinned.went_first = thread->platform ? platform_choose(thread, 2) : !thread->pinned.went_first;
         fibre = first ? pinned_pick(thread) : NULL;
     }
     if (!fibre)

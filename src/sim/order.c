@@ -14,7 +14,7 @@
 #include "sim.h"
 
 /* One of HABIT_HOLDS choices is by chance. */
-enum { LENGTH_USUAL = 1000, TURNS_MOST = 2000, HABIT_HOLDS = 64, SPINS = 16 };
+enum { LENGTH_USUAL = 1000, STEPS_SINCE_DEAL_MOST = 2000, HABIT_HOLDS = 64, SPINS = 16 };
 
 void order_open(struct sim *sim)
 {
@@ -30,7 +30,7 @@ void order_open(struct sim *sim)
 
 void order_deal(struct sim *sim, struct played *played)
 {
-    played->turns = 0;
+    played->steps_since_deal = 0;
     if (sim->options.depth)
         played->priority = (int64_t)rng_below(&sim->order.rng, UINT32_MAX);
 }
@@ -38,7 +38,7 @@ void order_deal(struct sim *sim, struct played *played)
 static void demote(struct sim *sim, struct played *played)
 {
     played->priority = --sim->order.lowest;
-    played->turns = 0;
+    played->steps_since_deal = 0;
 }
 
 void order_relaxed(struct sim *sim, struct played *played)
@@ -99,7 +99,7 @@ static void change_priorities(struct sim *sim)
 {
     struct order *order = &sim->order;
     struct played *last = sim->running;
-    bool changes = last && last->turns > TURNS_MOST;
+    bool changes = last && last->steps_since_deal > STEPS_SINCE_DEAL_MOST;
     for (uint32_t i = 0; i + 1 < sim->options.depth; i++) {
         if (order->changes[i] == sim->steps + 1) {
             order->habit = (uint32_t)rng_next(&order->rng);
@@ -115,7 +115,7 @@ static struct played *by_priority(struct sim *sim)
     change_priorities(sim);
     struct played *next = highest(sim);
     if (next)
-        next->turns++;
+        next->steps_since_deal++;
     return next;
 }
 

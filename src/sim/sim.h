@@ -69,8 +69,8 @@ struct played {
     int64_t deadline;
     const _Atomic uint32_t *word; /* the word that a plain thread sleeps on */
     int64_t priority;
-    uint32_t turns;   /* steps since the priority was dealt */
-    bool interrupted; /* it sleeps, and is woken by a handler */
+    uint32_t steps_since_deal; /* steps since the priority was dealt */
+    bool interrupted;          /* it sleeps, and is woken by a handler */
 };
 
 /* A handler that will interrupt some thread. */

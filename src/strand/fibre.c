@@ -124,7 +124,7 @@ static int make(struct thread *thread, uint32_t count, size_t stack_size, const 
     arch_san_acquire(fibres);
     fibres->count = 0;
     fibres->site = site;
-    atomic_init(&fibres->turn, 0);
+    atomic_init(&fibres->next_index, 0);
     atomic_init(&fibres->emptiest, 0);
     fibres->stride = stride_for(count);
     snprintf(fibres->name, sizeof fibres->name, "%s", name ? name : "fibre");
@@ -182,34 +182,34 @@ static uint32_t with_fewer(const struct fibres *fibres, uint32_t a, uint32_t b)
     return strands_of(fibres->list[b]) < strands_of(fibres->list[a]) ? b : a;
 }
 
-static struct shared_fibre *choose_among_all(struct fibres *fibres, uint32_t turn)
+static struct shared_fibre *choose_among_all(struct fibres *fibres, uint32_t index)
 {
-    uint32_t best = turn % fibres->count;
+    uint32_t best = index % fibres->count;
     for (uint32_t i = 1; i < fibres->count; i++)
-        best = with_fewer(fibres, best, (turn + i) % fibres->count);
+        best = with_fewer(fibres, best, (index + i) % fibres->count);
     return fibres->list[best];
 }
 
-/* Chooses the fibre whose turn it is, unless a fibre with fewer strands is known: one of the SAMPLED that this call
+/* Chooses the fibre at the index, unless a fibre with fewer strands is known: one of the SAMPLED that this call
  * examines, spread over the group, or `emptiest` of earlier calls. So a group fills up evenly, and an uneven one
  * becomes even again. */
-static struct shared_fibre *choose_among_many(struct fibres *fibres, uint32_t turn)
+static struct shared_fibre *choose_among_many(struct fibres *fibres, uint32_t index)
 {
     uint32_t emptiest = atomic_load_explicit(&fibres->emptiest, memory_order_relaxed);
     for (uint32_t i = 0; i < SAMPLED; i++) {
-        uint64_t sample = (uint64_t)turn * SAMPLED + i;
+        uint64_t sample = (uint64_t)index * SAMPLED + i;
         emptiest = with_fewer(fibres, emptiest, (uint32_t)(sample % fibres->count * fibres->stride % fibres->count));
     }
     atomic_store_explicit(&fibres->emptiest, emptiest, memory_order_relaxed);
-    return fibres->list[with_fewer(fibres, turn % fibres->count, emptiest)];
+    return fibres->list[with_fewer(fibres, index % fibres->count, emptiest)];
 }
 
 struct shared_fibre *fibres_choose(struct fibres *fibres)
 {
     if (fibres->count == 1)
         return fibres->one;
-    uint32_t turn = atomic_fetch_add_explicit(&fibres->turn, 1, memory_order_relaxed);
-    return fibres->count <= ALL_SAMPLED ? choose_among_all(fibres, turn) : choose_among_many(fibres, turn);
+    uint32_t index = atomic_fetch_add_explicit(&fibres->next_index, 1, memory_order_relaxed);
+    return fibres->count <= ALL_SAMPLED ? choose_among_all(fibres, index) : choose_among_many(fibres, index);
 }
 
 /* ---- inspecting ---------------------------------------------------------------------------------------------- */

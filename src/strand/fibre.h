@@ -14,9 +14,9 @@ struct fibres {
     struct shared_fibre **list;
     struct shared_fibre *one; /* `list` points here if there is only one fibre */
     uint32_t count;
-    uint32_t stride;           /* from one examined fibre to the next: choose_among_many */
-    _Atomic uint32_t turn;     /* round-robin index */
-    _Atomic uint32_t emptiest; /* of a large group: index of the fibre with the fewest strands seen so far */
+    uint32_t stride;             /* from one examined fibre to the next: choose_among_many */
+    _Atomic uint32_t next_index; /* round-robin index */
+    _Atomic uint32_t emptiest;   /* of a large group: index of the fibre with the fewest strands seen so far */
     char name[32];
     void *site; /* where it was opened */
     struct owned owned;

@@ -187,7 +187,7 @@ int pool_common(struct thread *thread, struct pool *pool, struct shared_fibre **
             error = shared_fibre_open(thread, pool, thread->usual, &pool->common[i]) ? -ENOMEM : 0;
     spin_unlock(&pool->resizing);
     if (!error)
-        *out = pool->common[plain_fetch_add(&pool->common_turn, 1, memory_order_relaxed) % COMMON_FIBRES];
+        *out = pool->common[plain_fetch_add(&pool->next_common, 1, memory_order_relaxed) % COMMON_FIBRES];
     return error;
 }
 
