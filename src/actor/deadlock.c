@@ -80,7 +80,7 @@ static strand_actor find(const struct activation *activation, const struct optio
         found = among_watches(&optional->watchers, asks);
     const struct levels *levels = optional->levels;
     if (levels && !found.bits[1])
-        found = among(levels->rest, asks);
+        found = among(levels->after_stop, asks);
     for (int i = 0; levels && i < LEVELS && !found.bits[1]; i++)
         if (levels->some >> i & 1)
             found = among(levels->at[i].first, asks);

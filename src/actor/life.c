@@ -121,7 +121,7 @@ static bool was_cancelled(const struct runner *r, const strand_exception *e)
 }
 
 /* Set the failure for which the actor is suspended; NULL: it resumes, or restarts. */
-static void rest_for(struct activation *activation, strand_exception *e)
+static void suspend_for(struct activation *activation, strand_exception *e)
 {
     strand_exception *before = activation->why;
     plain_store(&activation->why, e, memory_order_relaxed);
@@ -156,7 +156,7 @@ void life_fail(struct runner *r, strand_exception *e)
     }
     set_flags(thread, r, ACTIVATION_SUSPENDED, 0);
     event_stream_failure(thread, r, "has failed", e);
-    rest_for(activation, e);
+    suspend_for(activation, e);
     if (!r->cell->parent) {
         r->fatal = strand_exception_keep(e);
         set_flags(thread, r, ACTIVATION_NOW, 0);
@@ -328,7 +328,7 @@ static void start(struct runner *r)
         life_fail(r, e);
 }
 
-static void reset_more(struct runner *r)
+static void reset_optional(struct runner *r)
 {
     struct optional *optional = cell_optional(r->cell);
     if (!optional)
@@ -350,8 +350,8 @@ static void finish_restart(struct runner *r)
     }
     watch_answer_none(thread_self(), r->cell); /* with the state, questions kept for a later answer are gone */
     cell_reset(r->cell);
-    reset_more(r);
-    rest_for(r->activation, NULL);
+    reset_optional(r);
+    suspend_for(r->activation, NULL);
     failures_drop(r->activation->escalated);
     r->activation->escalated = NULL;
     set_flags(thread_self(), r, 0, ACTIVATION_RESTARTING | ACTIVATION_WAITS);
@@ -417,7 +417,7 @@ static void resume(struct runner *r)
     struct activation *activation = r->activation;
     struct failure *escalated = activation->escalated;
     bool failed = activation->why;
-    rest_for(activation, NULL);
+    suspend_for(activation, NULL);
     activation->escalated = NULL;
     set_flags(thread_self(), r, 0, ACTIVATION_SUSPENDED | ACTIVATION_UNDECIDED);
     for (struct failure *failure = escalated; failure; failure = failure->next)

@@ -205,7 +205,7 @@ static void sort_in(struct levels *levels, const strand_actor_class *class, stru
     hook_enter(&hook);
     for (struct envelope *e = first, *next; e; e = next) {
         if (e->message.type == &message_last) {
-            levels->rest = e;
+            levels->after_stop = e;
             break;
         }
         strand_message message = e->message;
@@ -259,15 +259,15 @@ struct envelope *levels_next(struct thread *thread, struct runner *r)
     struct envelope *e = NULL;
     if (activation->batch)
         return activation->batch;
-    if (plain_load(&activation->first, memory_order_relaxed) && !levels->rest)
+    if (plain_load(&activation->first, memory_order_relaxed) && !levels->after_stop)
         fill(thread, r, levels);
     if (levels->some) {
         e = pop(levels);
         e->next = NULL;
         levels->popped += !(e->message.size & ENVELOPE_EXTRA);
-    } else if (levels->rest) {
-        e = levels->rest;
-        levels->rest = NULL;
+    } else if (levels->after_stop) {
+        e = levels->after_stop;
+        levels->after_stop = NULL;
     } else {
         activation->taken += levels->popped; /* for the next test whether there is anything at all */
         levels->popped = 0;
@@ -283,8 +283,8 @@ static struct envelope *empty(struct levels *levels)
         *last = pop(levels);
         last = &(*last)->next;
     }
-    *last = levels->rest;
-    levels->rest = NULL;
+    *last = levels->after_stop;
+    levels->after_stop = NULL;
     return first;
 }
 
@@ -357,8 +357,8 @@ void mailbox_let_in(struct thread *thread, struct runner *r)
         if (e)
             mailbox_put(activation, e);
     }
-    struct envelope **last = levels ? &levels->rest : &activation->batch;
-    bool sorts = levels && !levels->rest;
+    struct envelope **last = levels ? &levels->after_stop : &activation->batch;
+    bool sorts = levels && !levels->after_stop;
     while (!sorts && *last)
         last = &(*last)->next;
     if (!sorts)
@@ -368,7 +368,7 @@ void mailbox_let_in(struct thread *thread, struct runner *r)
     if (sorts)
         fill(thread, r, levels);
     answer_none(thread, activation->batch);
-    answer_none(thread, levels ? levels->rest : NULL);
+    answer_none(thread, levels ? levels->after_stop : NULL);
     watch_answer_none(thread, r->cell);
     answer_none(thread, optional ? optional->stash : NULL);
     for (int i = 0; levels && i < LEVELS; i++)

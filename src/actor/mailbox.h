@@ -61,9 +61,9 @@ void mailbox_refuse(struct thread *thread, struct activation *activation, struct
 
 enum { LEVELS = 64 };
 struct levels {
-    uint64_t some;         /* a bit for each level that is not empty */
-    uint32_t popped;       /* counted messages that were taken since room was last made */
-    struct envelope *rest; /* the message that stops the actor, and later ones */
+    uint64_t some;               /* a bit for each level that is not empty */
+    uint32_t popped;             /* counted messages that were taken since room was last made */
+    struct envelope *after_stop; /* the message that stops the actor, and later ones */
     struct {
         struct envelope *first, **last;
     } at[LEVELS];

@@ -129,12 +129,12 @@ static bool may_restart(struct runner *r, const struct failure *failure, int64_t
     struct thread *thread = thread_self();
     if (!limits.max_restarts && !limits.backoff_ns && !failure->unstarted)
         return true;
-    const struct limits *rest = limits.backoff_ns || !failure->unstarted ? &limits : &of_beginnings;
+    const struct limits *chosen = limits.backoff_ns || !failure->unstarted ? &limits : &of_beginnings;
     struct optional *optional = optional_of(thread, r->cell);
     struct restarts *restarts = optional ? restarts_of(thread, optional, failure->child) : NULL;
     int64_t now = platform_now(thread->sub);
     if (!restarts && !limits.max_restarts && !limits.backoff_ns) {
-        *pause = rest->backoff_ns;
+        *pause = chosen->backoff_ns;
         return true;
     }
     if (!restarts) {
@@ -145,10 +145,10 @@ static bool may_restart(struct runner *r, const struct failure *failure, int64_t
         restarts->count = 0;
         restarts->since = now;
     }
-    if (rest->restarts_within_ns && now - restarts->up > rest->restarts_within_ns)
+    if (chosen->restarts_within_ns && now - restarts->up > chosen->restarts_within_ns)
         restarts->tries = 0;
     restarts->count++;
-    *pause = pause_of(rest, ++restarts->tries);
+    *pause = pause_of(chosen, ++restarts->tries);
     restarts->up = *pause < INT64_MAX - now ? now + *pause : INT64_MAX;
     bool may = !limits.max_restarts || restarts->count <= limits.max_restarts;
     if (!may)

@@ -120,9 +120,9 @@ static bool refill(struct thread *thread, struct runner *r)
     }
     activation->flags &= ~(unsigned)ACTIVATION_SCHEDULED;
     activation->runner = NULL;
-    bool rests = !mute && !activation->batch;
-    cell_unlock(cell, rests ? ref_serial(r->self) << WORD_SERIAL : word); /* [A2] */
-    if (LIKELY(rests))
+    bool dormant = !mute && !activation->batch;
+    cell_unlock(cell, dormant ? ref_serial(r->self) << WORD_SERIAL : word); /* [A2] */
+    if (LIKELY(dormant))
         activation_retire(thread, activation);
     batch_deliver(thread, &senders);
     r->activation = NULL;

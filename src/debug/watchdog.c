@@ -90,7 +90,7 @@ int64_t watchdog_next(int64_t due, int64_t ns)
 
 /* ---- sleeping -------------------------------------------------------------------------------------------- */
 
-static bool rests(struct watchdog *w, struct pool *pool)
+static bool all_parked(struct watchdog *w, struct pool *pool)
 {
     (void)w;
     for (int i = 0; i < pool_count(pool); i++)
@@ -122,12 +122,12 @@ static void sleep_until(struct watchdog *w, int64_t until)
 }
 
 /* Sleep until a thread moves [WD1], or an unwinding strand is late [WD2]: that time is read after all were seen
- * resting. */
-static void sleep_while_all_rest(struct watchdog *w)
+ * parked. */
+static void sleep_while_all_parked(struct watchdog *w)
 {
     struct subprocess *sub = &w->runtime->sub;
     atomic_store_explicit(&sub->drowsy, true, memory_order_seq_cst); /* [WD1] */
-    if (watchdog_each_pool(w, rests)) {
+    if (watchdog_each_pool(w, all_parked)) {
         int64_t until = watch_unwinding_due(w), least = w->clock + w->period;
         sleep_until(w, until > least ? until : least);
     }
@@ -149,8 +149,8 @@ static void *watch(void *arg)
         atomic_store_explicit(&w->wake, 0, memory_order_seq_cst); /* [WD3] */
         if (stops(w))
             break;
-        if (watchdog_each_pool(w, rests))
-            sleep_while_all_rest(w);
+        if (watchdog_each_pool(w, all_parked))
+            sleep_while_all_parked(w);
         else
             sleep_until(w, w->clock + w->period);
     }

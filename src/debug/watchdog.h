@@ -8,7 +8,7 @@
  * STATE     of each thread: thread.hold.state, and what the watchdog has observed of it (struct occupancy).
  *           subprocess.drowsy: the watchdog sleeps until a thread moves, or is about to sleep.
  *
- *             all rest --drowsy = true--> check again: all rest? --sleeps, without a time limit--> a thread moved
+ *             all parked --drowsy = true--> check again: all parked? --sleeps, without a time limit--> a thread moved
  *             a thread moved --drowsy = false--> checks
  *             some thread moves --sleeps for a quarter of the limit--> checks
  *
@@ -18,7 +18,7 @@
  *           while a strand unwinds that is not reported, the watchdog does not sleep beyond the time when that strand
  *           would be late.
  * ORDERING  the watchdog stores drowsy, then reads hold.state of all; a thread stores that it moves, then reads drowsy:
- *           both seq_cst, so one of them sees the other [WD1]. A resting thread has entered its unwindings before.
+ *           both seq_cst, so one of them sees the other [WD1]. A parked thread has entered its unwindings before.
  *           [WD3] closing stores `stop`, then `wake`; the watchdog clears `wake`, then loads `stop`; seq_cst: it ends,
  *           or does not sleep.
  * PROGRESS  a thread that moves wakes the watchdog once; the watchdog then checks for a quarter of the limit before it

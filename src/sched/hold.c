@@ -39,7 +39,7 @@ void pool_stand_still(struct thread *thread)
     arch_san_acquire(&thread->sub->pool);
 }
 
-void pool_rest(struct thread *thread)
+void pool_mark_parked(struct thread *thread)
 {
     atomic_store_explicit(&thread->hold.state, HOLD_PARKED, memory_order_seq_cst); /* [HD1] */
 }

@@ -147,8 +147,8 @@ void pool_release(struct thread *thread, struct subprocess *sub);
 void pool_stand_still(struct thread *thread);
 /* Holds a thread that is about to start, if others are held: pool_hold and pool_release may have missed it. */
 void pool_hold_new(struct thread *thread);
-/* pool_rest marks the calling thread as asleep or ended: it counts as held until it calls pool_move. */
-void pool_rest(struct thread *thread);
+/* pool_mark_parked marks the calling thread as parked or ended: it counts as held until it calls pool_move. */
+void pool_mark_parked(struct thread *thread);
 void pool_move(struct thread *thread);
 
 /* Changes the number of the pool's threads (resize.c). by: the calling strand's thread; threads: at least 1.

@@ -48,7 +48,7 @@ struct sched_ops {
      * soon, even if no thread moves. asked: how many times in a row the call has asked for that, up to
      * QUIESCENT_ASKED_MOST. */
     bool (*quiescent)(struct thread *thread, struct batch *batch, uint32_t asked);
-    /* Called when a thread that rested moves while subprocess.drowsy is set. Called on that thread, possibly more than
+    /* Called when a parked thread moves while subprocess.drowsy is set. Called on that thread, possibly more than
      * once. */
     void (*moved)(struct subprocess *sub);
     /* Called once when the time of a timer has come, under the lock of the timers, where it may claim a wait but run

@@ -7,7 +7,7 @@
 
 void platform_sleep(struct thread *thread, int64_t deadline)
 {
-    pool_rest(thread);
+    pool_mark_parked(thread);
     if (thread->platform)
         thread->platform->sleep(thread, deadline);
     else
@@ -30,7 +30,7 @@ void platform_wake(struct thread *thread)
 int platform_poll(struct thread *thread, struct arch_event *events, int most, int64_t deadline)
 {
     int count;
-    pool_rest(thread);
+    pool_mark_parked(thread);
     if (thread->platform)
         count = thread->platform->poll(thread, events, most, deadline);
     else

@@ -39,7 +39,7 @@ void thread_live(struct thread *thread)
         thread_loop(thread);
     else
         with_thread_watched(loop, thread);
-    pool_rest(thread);
+    pool_mark_parked(thread);
     thread_adopt(before);
 }
 
@@ -84,7 +84,7 @@ static void drive(struct thread *thread, int64_t until)
         arch_poller_kick(&pool->poller);
     else
         arch_poller_arm(&pool->poller, timers_next(&pool->timers));
-    pool_rest(thread);
+    pool_mark_parked(thread);
     thread_adopt(NULL);
 }
 

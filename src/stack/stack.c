@@ -357,11 +357,11 @@ size_t stacks_begin_round(struct stack_user *user)
 {
     struct stacks *stacks = &user->memory->stacks;
     stack_memory_lock(&stacks->lock, user);
-    size_t rested = stacks->least;
+    size_t unused = stacks->least;
     stacks->least = stacks->spare;
-    atomic_store_explicit(&stacks->many, stacks->spare - rested > STACK_MANY, memory_order_relaxed);
+    atomic_store_explicit(&stacks->many, stacks->spare - unused > STACK_MANY, memory_order_relaxed);
     stack_memory_unlock(&stacks->lock);
-    return rested;
+    return unused;
 }
 
 void stack_cache_flush(struct stack_user *user)

@@ -7,8 +7,8 @@
  * OWNERSHIP the list and `watchdog_ref` belong to the holder of the lock. A strand takes the lock when its exception is
  *           caught. So while the lock is held, a strand that is in the list, or whose `watchdog_ref` is set, does not
  *           end, and its control block, its name and its stack can be read.
- * ORDERING  a thread that rests has entered the throws of its strands in the list. The watchdog reads the list after it
- *           has seen that all threads rest ([WD2] of src/debug/watchdog.h).
+ * ORDERING  a parked thread has entered the throws of its strands in the list. The watchdog reads the list after it
+ *           has seen that all threads are parked ([WD2] of src/debug/watchdog.h).
  * NOT DONE  examining all strands from time to time: there may be a million. A record at each wait: waits are many,
  *           throws are few.
  * TESTED BY tests/models/watchdog.pml, tests/spec/watchdog.c.

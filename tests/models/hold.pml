@@ -2,12 +2,12 @@
  * Holding threads still: a thread that was found held does not move until it is released, not even one that is started
  * meanwhile, and none stays held.
  *
- * MODELS    src/sched/hold.c: pool_hold, pool_release, pool_hold_new, pool_move, pool_rest, pool_stand_still
+ * MODELS    src/sched/hold.c: pool_hold, pool_release, pool_hold_new, pool_move, pool_mark_parked, pool_stand_still
  *           Labels [HD1] [HD2].
  * ABSTRACTS the time limit: the holder waits for every thread. One record of a thread, which is
  *           counted before its thread is started. All is seq_cst in the code.
  * PARTIES   a holder, which holds and releases twice; a thread that starts another; that other one, which moves twice
- *           and rests in between.
+ *           and parks in between.
  * CHECKED   the thread does not move while it is held. All come to their end: the thread does not stay held.
  * MACROS    BLIND        a thread that begins to move does not look whether it has to stand still
  *           EARLY        it looks before it says that it moves
@@ -23,7 +23,7 @@
 /* must fail: -DONCE */
 
 bit holding, asked, counted, started;
-bit held = 1; /* it rests until it has begun */
+bit held = 1; /* it is parked until it has begun */
 bit frozen;   /* the holder has found the thread held, and has not begun to release it */
 
 active proctype holder()
@@ -114,7 +114,7 @@ active proctype thread()
 #endif
 #endif
         assert(!frozen); /* it moves [HD1] */
-        held = 1;        /* it rests */
+        held = 1;        /* it parks */
         times++
     :: else -> break
     od

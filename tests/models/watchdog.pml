@@ -2,9 +2,10 @@
  * The watchdog's sleep: threads that move are seen, and long unwindings are reported, although it sleeps while all
  * threads rest.
  *
- * MODELS    src/debug/watchdog.c: watch, rests, sleep_while_all_rest, sleep_until, wake, watchdog_moved, watchdog_close
+ * MODELS    src/debug/watchdog.c: watch, all_parked, sleep_while_all_parked, sleep_until, wake, watchdog_moved,
+ *           watchdog_close
  *           src/debug/watch_unwinding.c: watch_unwinding_due, record_late, inspect_one
- *           src/sched/hold.c: pool_move, pool_rest
+ *           src/sched/hold.c: pool_move, pool_mark_parked
  *           src/strand/unwinding.c: unwinding_begins_, unwinding_ends_
  *           Labels [WD1], [WD2].
  * ABSTRACTS times to any: a strand that holds its thread does so until the watchdog sees it; a strand that unwinds does
