@@ -27,11 +27,11 @@ static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
 
 static void empty_inbox(struct runq *queue)
 {
-    struct link mail, *link;
-    list_init(&mail);
-    if (!runq_has_mail(queue) || !inbox_take(&queue->inbox, &mail))
+    struct link taken, *link;
+    list_init(&taken);
+    if (!runq_inbox_filled(queue) || !inbox_take(&queue->inbox, &taken))
         return;
-    while ((link = list_pop_front(&mail)))
+    while ((link = list_pop_front(&taken)))
         runq_append(queue, &queue->ready, CONTAINER(link, struct fibre, queued));
 }
 
@@ -50,7 +50,7 @@ static bool take(struct thread *thread, struct fibre *fibre)
 static bool work(struct pool *pool)
 {
     struct runq *queue = queue_of(pool);
-    return runq_length(queue) || runq_has_mail(queue);
+    return runq_length(queue) || runq_inbox_filled(queue);
 }
 
 static size_t waiting(const struct thread *thread)

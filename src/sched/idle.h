@@ -78,7 +78,7 @@ enum { FUTILE_MOST = 5 };
 /* Work that only this thread can do. */
 OWN_INLINE bool thread_has_own(struct thread *thread)
 {
-    return pinned_has_mail(thread) || thread_is_to_go(thread);
+    return pinned_inbox_filled(thread) || thread_is_to_go(thread);
 }
 
 /* ---- under the pool's lock --------------------------------------------------------------------------------- */

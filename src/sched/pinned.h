@@ -30,7 +30,7 @@ bool pinned_ready(struct thread *by, struct fibre *fibre);
 struct fibre *pinned_pick(struct thread *thread);
 
 /* Returns whether the inbox has pinned fibres for the thread. Any thread. */
-OWN_INLINE bool pinned_has_mail(struct thread *thread)
+OWN_INLINE bool pinned_inbox_filled(struct thread *thread)
 {
     return atomic_load_explicit(&thread->pinned.inbox, memory_order_seq_cst) != NULL; /* [P2] */
 }
@@ -39,14 +39,15 @@ OWN_INLINE bool pinned_has_mail(struct thread *thread)
  * such fibres. */
 OWN_INLINE bool pinned_has_work(struct thread *thread)
 {
-    return pinned_has_mail(thread) || atomic_load_explicit(&thread->slow_pick.any, memory_order_seq_cst); /* [P1] */
+    return pinned_inbox_filled(thread) || atomic_load_explicit(&thread->slow_pick.any, memory_order_seq_cst); /* [P1] */
 }
 
-/* Announces that the calling thread is about to sleep. Returns true if it must not sleep, because it has mail. */
+/* Announces that the calling thread is about to sleep. Returns true if it must not sleep, because its inbox is filled.
+ */
 OWN_INLINE bool pinned_doze(struct thread *thread)
 {
     atomic_store_explicit(&thread->pinned.dozes, 1, memory_order_seq_cst); /* [P2] */
-    return pinned_has_mail(thread);
+    return pinned_inbox_filled(thread);
 }
 
 /* Withdraws what pinned_doze announced. */

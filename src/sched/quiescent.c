@@ -15,7 +15,7 @@ static bool is_empty(struct pool *pool)
         return false;
     bool driven = pool_is_driven(pool);
     for (int i = 0; i < pool_count(pool); i++)
-        if (driven ? pinned_has_work(pool->threads[i]) : pinned_has_mail(pool->threads[i]))
+        if (driven ? pinned_has_work(pool->threads[i]) : pinned_inbox_filled(pool->threads[i]))
             return false;
     return true;
 }

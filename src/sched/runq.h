@@ -148,7 +148,7 @@ void inbox_post(inbox *box, struct fibre *fibre);
  * if there is none. */
 bool inbox_take(inbox *box, struct link *list);
 
-OWN_INLINE bool runq_has_mail(struct runq *queue)
+OWN_INLINE bool runq_inbox_filled(struct runq *queue)
 {
     return atomic_load_explicit(&queue->inbox, memory_order_relaxed) != NULL;
 }

@@ -175,7 +175,7 @@ static struct fibre *find_work(struct thread *thread)
             thread_to_busy(thread);
             return fibre;
         }
-        if (pinned_has_mail(thread))
+        if (pinned_inbox_filled(thread))
             break;
         if (!spin_for_role(thread, pool))
             sleep_a_while(thread, pool);

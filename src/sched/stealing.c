@@ -96,12 +96,12 @@ static struct fibre *pick_by_seed(struct thread *thread, struct runq *queue)
 /* Moves what other threads made runnable into the owner's queue. */
 static void empty_inbox(struct thread *thread)
 {
-    struct link mail, *link;
-    list_init(&mail);
-    if (!inbox_take(&thread->runq.inbox, &mail))
+    struct link taken, *link;
+    list_init(&taken);
+    if (!inbox_take(&thread->runq.inbox, &taken))
         return;
     runq_enter(thread, &thread->runq);
-    while ((link = list_pop_front(&mail)))
+    while ((link = list_pop_front(&taken)))
         runq_append(&thread->runq, &thread->runq.woken, CONTAINER(link, struct fibre, queued));
     runq_leave(thread, &thread->runq);
 }
@@ -323,7 +323,7 @@ static bool work(struct pool *pool)
 {
     for (int i = 0; i < pool_count(pool); i++) {
         struct runq *queue = &pool->threads[i]->runq;
-        if (runq_length(queue) || runq_has_mail(queue))
+        if (runq_length(queue) || runq_inbox_filled(queue))
             return true;
     }
     return false;

@@ -57,7 +57,7 @@ OWN_INLINE_ALWAYS struct fibre *stealing_pick(struct thread *thread)
             fibre = runq_first(queue, &queue->ready);
     }
     runq_leave(thread, queue);
-    return LIKELY(fibre != NULL) || !runq_has_mail(queue) ? fibre : stealing_pick_slow_(thread);
+    return LIKELY(fibre != NULL) || !runq_inbox_filled(queue) ? fibre : stealing_pick_slow_(thread);
 }
 
 /* Does what scheduler.take does. */

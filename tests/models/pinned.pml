@@ -2,7 +2,7 @@
  * Fibres that are pinned to a thread: the thread notices when one becomes runnable, whether it runs others or sleeps.
  *
  * MODELS    src/sched/pinned.c: pinned_ready, pinned_pick
- *           src/sched/pinned.h: pinned_doze, pinned_wake, pinned_has_mail
+ *           src/sched/pinned.h: pinned_doze, pinned_wake, pinned_inbox_filled
  *           src/sched/kick.c: pool_rouse
  *           src/sched/idle.c: pool_park, thread_to_asleep, thread_from_asleep
  *           src/sched/seek.c: pool_find_work
@@ -186,9 +186,9 @@ inline doze()
     d_step { flush(); dozes = 1 }
 #endif
 #ifdef NOLOOK
-    mail = 0
+    filled = 0
 #else
-    mail = (inbox > 0) /* [P2] */
+    filled = (inbox > 0) /* [P2] */
 #endif
 }
 
@@ -198,10 +198,10 @@ inline wait_as_seeker()
     atomic { !lock -> flush(); parked = 1 }
     doze();
     if
-    :: !mail ->
+    :: !filled ->
 end_as_seeker:
         atomic { token -> token = 0 }
-    :: mail
+    :: filled
     fi;
     atomic { !lock -> flush(); parked = 0 }
     dozes = 0
@@ -214,18 +214,18 @@ inline wait_as_sleeper()
     doze();
     d_step {
         if
-        :: !mail -> asleep = 1; wake = 0
-        :: mail
+        :: !filled -> asleep = 1; wake = 0
+        :: filled
         fi;
         flush();
         lock = 0
     }
     if
-    :: !mail ->
+    :: !filled ->
 end_as_sleeper:
         atomic { wake -> wake = 0 }
         atomic { !lock -> flush(); asleep = 0 }
-    :: mail
+    :: filled
     fi;
     dozes = 0
 }
@@ -233,7 +233,7 @@ end_as_sleeper:
 active proctype thread()
 {
     byte some;
-    bit mail;
+    bit filled;
 pick:
     if
     :: flag -> pinned_pick(); goto pick

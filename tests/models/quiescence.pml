@@ -14,8 +14,8 @@
  *           one passes it on or puts it down. Two pools: one of two threads, to the second of which some are pinned,
  *           and one of one thread. `stirs` to a bit for each pool, which the first reading clears: one seeker decides
  *           at a time. Wake-ups (see seeker.pml and pinned.pml) to the reasons for them: a thread that makes work
- *           notifies a parked seeker afterwards; a sleeping thread continues when it has mail, or the role is free. A
- *           step that only its thread can see is merged with the next.
+ *           notifies a parked seeker afterwards; a sleeping thread continues when its inbox is filled, or the role is
+ *           free. A step that only its thread can see is merged with the next.
  * CHECKED   the run is never quiescent while there is a token [Q1] (S-62, S-63, S-65): neither for a strand that waits
  *           for quiescence, and is woken on some thread, nor, afterwards, for the run. In the end the run is quiescent
  *           [Q2].
@@ -26,7 +26,7 @@
  *           NOSUM        the second reading does not check whether threads have moved
  *           UNPARKSILENT a seeker that continues does not count as moved
  *           NOQUEUES     the scan skips queues
- *           NOMAIL       it skips pinned work
+ *           NOINBOX       it skips pinned work
  *           NOPOSTS      it skips posts
  *           NOLEFT       it skips work that an outside thread has left
  *           NOSTIR       a seeker that still counts as parked hands out the strand that a decision wakes
@@ -41,7 +41,7 @@
 /* must fail: -DNOSUM */
 /* must fail: -DUNPARKSILENT */
 /* must fail: -DNOQUEUES */
-/* must fail: -DNOMAIL */
+/* must fail: -DNOINBOX */
 /* must fail: -DNOPOSTS */
 /* must fail: -DDRIVEN -DNOLEFT */
 /* must fail: -DNOSTIR */
@@ -53,7 +53,7 @@
 #define P(t) (t == 2) /* its pool */
 
 byte queue[POOLS], posts[POOLS];
-byte mail;   /* of PINNED */
+byte inbox;   /* of PINNED */
 byte left;   /* pinned to the driven thread, and taken out of its inbox */
 byte busy[POOLS];
 byte seeker[POOLS]; /* 1 + the thread; 0: the role is free */
@@ -63,7 +63,7 @@ byte tokens = 1, hops = 3;
 byte waiters = 1;
 bit quiescent;
 
-#define anything(t) (queue[P(t)] || posts[P(t)] || (t == PINNED && mail) || (t == 2 && left))
+#define anything(t) (queue[P(t)] || posts[P(t)] || (t == PINNED && inbox) || (t == 2 && left))
 
 inline unpark(p)
 {
@@ -102,7 +102,7 @@ inline carry(t)
         :: d_step { queue[0]++; hand = 0 } kick(0)
         :: d_step { queue[1]++; hand = 0 } kick(1)
         :: d_step { posts[1]++; hand = 0 } kick(1)
-        :: d_step { mail++; hand = 0 }
+        :: d_step { inbox++; hand = 0 }
             d_step {
                 if
                 :: parked[0] && seeker[0] == PINNED + 1 -> unpark(0)
@@ -138,8 +138,8 @@ inline scan(p)
 #ifndef NOPOSTS
     still = still && !posts[p];
 #endif
-#ifndef NOMAIL
-    still = still && !(p == 0 && mail);
+#ifndef NOINBOX
+    still = still && !(p == 0 && inbox);
 #endif
 #ifndef NOLEFT
     still = still && !(p == 1 && left)
@@ -191,7 +191,7 @@ inline decide(t)
         if
         :: d_step { queue[0]++; hand = 0 } kick(0)
         :: d_step { queue[1]++; hand = 0 } kick(1)
-        :: d_step { mail++; hand = 0 } kick(0)
+        :: d_step { inbox++; hand = 0 } kick(0)
         fi
     :: !hand
     fi
@@ -205,7 +205,7 @@ proctype thread(byte t)
 work:
     if
     :: atomic { queue[P(t)] -> queue[P(t)]--; hand = 1 } carry(t); goto work
-    :: atomic { t == PINNED && mail -> mail--; hand = 1 } carry(t); goto work
+    :: atomic { t == PINNED && inbox -> inbox--; hand = 1 } carry(t); goto work
     :: atomic { t == 2 && left -> left--; hand = 1 } carry(t); goto work
 #ifdef DRIVEN
     :: left && t == 2 -> /* the thread that drives it leaves, and comes back some time: pool_settle, pool_unsettle */
@@ -214,12 +214,12 @@ progress_left:
         d_step { unpark(1); seeker[1] = 0; get_busy(2) }
         goto work
 #endif
-    :: !queue[P(t)] && !(t == PINNED && mail) && !(t == 2 && left)
+    :: !queue[P(t)] && !(t == PINNED && inbox) && !(t == 2 && left)
     fi;
     d_step { busy[P(t)]--; last = !busy[P(t)] && parked[P(t)] } /* thread_to_idle */
 #ifndef NOLAST
     if
-    :: last && !queue[P(t)] && !(P(t) == 0 && mail) -> kick(P(t)) /* [Q2] */
+    :: last && !queue[P(t)] && !(P(t) == 0 && inbox) -> kick(P(t)) /* [Q2] */
     :: else
     fi;
 #endif
@@ -228,9 +228,9 @@ idle:
 end_asleep:
     if
     :: atomic { !seeker[P(t)] -> seeker[P(t)] = t + 1; moved[P(t)] = 1 }
-    :: t == PINNED && seeker[P(t)] && mail ->
+    :: t == PINNED && seeker[P(t)] && inbox ->
 #ifdef BUSYLATE
-        mail--;
+        inbox--;
         hand = 1;
         d_step { get_busy(t) }
         carry(t);
@@ -247,7 +247,7 @@ seek:
         kick(1 - P(t));
         goto seek
     :: atomic { queue[P(t)] -> queue[P(t)]--; hand = 1 }
-    :: atomic { t == PINNED && mail -> mail--; hand = 1 }
+    :: atomic { t == PINNED && inbox -> inbox--; hand = 1 }
     :: atomic { t == 2 && left -> left--; hand = 1 }
     :: !anything(t) -> goto wait
     fi;
@@ -262,7 +262,7 @@ wait:
     :: !anything(t)
     fi;
     if
-    :: lull && !queue[P(t)] && !posts[P(t)] && !(P(t) == 0 && mail) && !(P(t) == 1 && left) -> /* quiescent_is_near */
+    :: lull && !queue[P(t)] && !posts[P(t)] && !(P(t) == 0 && inbox) && !(P(t) == 1 && left) -> /* quiescent_is_near */
         decide(t) /* [Q2] */
     :: else
     fi;
