@@ -189,8 +189,8 @@ static void say_few(struct busy *busy, const struct few *few)
 /* The strand that it runs, with a reference. NULL: the strand has left meanwhile. */
 static struct cb *runs_on(const struct busy *busy, struct thread *thread, struct fibre *fibre, uint64_t *id)
 {
-    struct member *active = plain_load(&fibre->active, memory_order_relaxed);
-    struct cb *c = active ? cb_of(active) : NULL;
+    struct member *current = plain_load(&fibre->current, memory_order_relaxed);
+    struct cb *c = current ? cb_of(current) : NULL;
     if (!c || plain_load(&thread->current, memory_order_acquire) != fibre) /* [DG1] */
         return NULL;
     *id = cb_id(c);

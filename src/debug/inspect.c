@@ -50,7 +50,7 @@ static struct thread *runner_of(const struct view *view, struct cb *c)
     struct thread *thread = thread_first(view->thread->sub);
     while (thread && plain_load(&thread->current, memory_order_relaxed) != fibre)
         thread = thread_after(thread);
-    return thread && plain_load(&fibre->active, memory_order_relaxed) == &c->member ? thread : NULL;
+    return thread && plain_load(&fibre->current, memory_order_relaxed) == &c->member ? thread : NULL;
 }
 
 static uint64_t switches_of(struct subprocess *sub)
@@ -65,11 +65,11 @@ static struct frame_span span_of_guest(struct cb *c)
 {
     const struct shared_stack *shared = &shared_of(c->member.fibre)->stack;
     struct guest *guest = guest_of(&c->member);
-    bool resident = plain_load(&shared->resident, memory_order_acquire) == guest; /* [SF9] */
+    bool active = plain_load(&shared->active, memory_order_acquire) == guest; /* [SF9] */
     struct frame_span span = {.size = (size_t)plain_load(&guest->depth, memory_order_acquire) *
                                       sizeof(uintptr_t)}; /* [DG1] */
     span.context = span.size ? shared->base - span.size : NULL;
-    span.saved = resident ? NULL : plain_load(&guest->saved, memory_order_acquire); /* [DG1] */
+    span.saved = active ? NULL : plain_load(&guest->saved, memory_order_acquire); /* [DG1] */
     return span;
 }
 
@@ -259,10 +259,10 @@ ARCH_NOT_INSTRUMENTED static uintptr_t stack_end(void *self, uintptr_t sp, struc
     const struct thread *thread = self;
     struct fibre *fibre = thread ? plain_load(&thread->current, memory_order_relaxed) : NULL;
     const struct stack *stack = fibre ? plain_load(&fibre->stack, memory_order_relaxed) : NULL;
-    struct member *active = fibre ? plain_load(&fibre->active, memory_order_relaxed) : NULL;
-    if (!stack || !active || sp < (uintptr_t)stack->low || sp >= (uintptr_t)stack->top)
+    struct member *current = fibre ? plain_load(&fibre->current, memory_order_relaxed) : NULL;
+    if (!stack || !current || sp < (uintptr_t)stack->low || sp >= (uintptr_t)stack->top)
         return 0;
-    const struct cb *c = CONTAINER(active, struct cb, member);
+    const struct cb *c = CONTAINER(current, struct cb, member);
     asked->tag = plain_load((const uint64_t *)&c->word, memory_order_relaxed) >> WORD_SERIAL;
     return (uintptr_t)stack->top;
 }

@@ -43,10 +43,10 @@ static void inspect_section(struct watch_report *report, const char *file, int l
 
 bool watch_report_inspect_fibre(struct watch_report *report, struct fibre *fibre)
 {
-    struct member *active = plain_load(&fibre->active, memory_order_relaxed);
-    if (!active)
+    struct member *current = plain_load(&fibre->current, memory_order_relaxed);
+    if (!current)
         return false;
-    struct cb *c = cb_of(active);
+    struct cb *c = cb_of(current);
     const struct own *own = (const struct own *)(const void *)fibre->own;
     const struct extra *extra = plain_load(&c->extra, memory_order_acquire); /* [PB1] */
     report->said.id = cb_id(c);

@@ -67,7 +67,7 @@ bool watch_threads_has(struct watchdog *w, struct cb *c)
     const struct occupancy *occupancy = occupancy_of(home);
     return lasts(w, occupancy) > 0 && w->limit - lasts(w, occupancy) <= w->cleanups_limit &&
            occupancy->fibre == fibre && is_there_still(home, occupancy) &&
-           plain_load(&fibre->active, memory_order_relaxed) == &c->member;
+           plain_load(&fibre->current, memory_order_relaxed) == &c->member;
 }
 
 /* ---- delays ------------------------------------------------------------------------------------------------- */

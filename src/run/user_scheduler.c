@@ -76,7 +76,7 @@ static void post(struct pool *pool, struct thread *by, struct fibre *fibre)
 static void taken(struct pool *pool, struct fibre *fibre)
 {
     if (!fibre_is_shared(fibre))
-        arch_san_release(fibre->active);
+        arch_san_release(fibre->current);
     runq_count_served(&pool->global);
     atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
 }

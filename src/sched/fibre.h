@@ -20,7 +20,7 @@ enum {
 };
 
 struct fibre {
-    struct member *active; /* the strand whose frames lie in the stack */
+    struct member *current; /* the strand that runs, or ran last */
     /* Where the fibre continues. NULL while it runs and until the switch away from it is complete: the thread that runs
      * it next waits for that (docs/protocols/switch.md). Without meaning before the first run, when stack is NULL. */
     _Atomic(arch_context) context;

@@ -124,7 +124,7 @@ int shared_fibre_enter(struct thread *thread, struct shared_fibre *shared)
     struct guest *guest = guest_of(member);
     fetch_ahead(shared);
     trim_record(thread, shared); /* [SF7] */
-    shared->fibre.active = member;
+    shared->fibre.current = member;
     int error = shared_enter(&thread->stacks, &shared->stack, guest, thread->cxx != NULL);
     if (UNLIKELY(error))
         return error;
@@ -136,7 +136,7 @@ int shared_fibre_enter(struct thread *thread, struct shared_fibre *shared)
 static void left_at_end(struct thread *thread, struct shared_fibre *shared, arch_context from)
 {
     arch_san_end(&thread->dead_san);
-    shared->fibre.active = NULL; /* the ended strand's record may be another's by now */
+    shared->fibre.current = NULL; /* the ended strand's record may be another's by now */
     shared_ended(&thread->stacks, &shared->stack, from);
     shared_fibre_give_up(thread, shared);
     shared_fibre_release(thread, shared, SHARED_STRAND);
@@ -156,7 +156,7 @@ void shared_fibre_left(struct thread *thread, struct shared_fibre *shared, arch_
         shared_vacate(&thread->stacks, &shared->stack, thread->cxx != NULL);
     if (after == AFTER_SHARED_YIELD) {
         shared_mail_take(thread, shared);
-        batch_add(&shared->ready, shared->fibre.active);
+        batch_add(&shared->ready, shared->fibre.current);
     }
     shared_fibre_give_up(thread, shared);
 }
@@ -167,7 +167,7 @@ bool shared_fibre_goes_on(struct thread *thread, struct shared_fibre *shared)
     struct member *member = shared->ready.first;
     if (arch_san_separate() || thread->platform || shared->stack.wipes || !member || guest_of(member)->depth)
         return false;
-    shared->fibre.active = batch_take(&shared->ready);
+    shared->fibre.current = batch_take(&shared->ready);
     shared_follow(&thread->stacks, &shared->stack, guest_of(member));
     shared_fibre_release(thread, shared, SHARED_STRAND); /* of the strand that has ended; the next one has its own */
     return true;

@@ -57,7 +57,7 @@ enum { SHARED_IDLE = 1, SHARED_TRIM = 2 };
 #define SHARED_KNOWN (UINT64_C(1) << 32)
 
 struct shared_fibre {
-    struct fibre fibre; /* in the queues; `active` is the strand that runs, or ran last */
+    struct fibre fibre; /* in the queues; `current` is the strand that runs, or ran last */
     /* Only the holder uses these. */
     struct shared_stack stack;
     struct batch ready; /* runnable strands; FIFO */
@@ -108,8 +108,8 @@ void shared_fibre_readers_leave(struct thread *thread);
 /* Puts a runnable strand into the mail of its fibre. Returns whether the caller must queue the fibre. Any thread of the
  * run. */
 bool shared_mail_up(struct thread *thread, struct member *member);
-/* Makes fibre->active and fibre->context the next to run. Called on the loop of the thread that has taken the fibre out
- * of its queue. Returns 0 or a negated errno code: fibre->active can't start, and the caller ends it and gives the
+/* Makes fibre->current and fibre->context the next to run. Called on the loop of the thread that has taken the fibre
+ * out of its queue. Returns 0 or a negated errno code: fibre->current can't start, and the caller ends it and gives the
  * fibre up. */
 int shared_fibre_enter(struct thread *thread, struct shared_fibre *shared);
 /* Gives memory that the fibre does not need back to the system, now or when the fibre is given up next. Any thread of
@@ -126,8 +126,8 @@ void shared_fibre_trim_idle(struct thread *thread, struct shared_fibre *shared);
 void shared_fibre_left(struct thread *thread, struct shared_fibre *shared, arch_context from, enum after after);
 /* Returns whether another strand of the fibre is runnable. Called on its stack. */
 bool shared_fibre_is_wanted(struct shared_fibre *shared);
-/* Makes the next strand of the fibre active, after the end of the strand that ran here. Returns false if there is none,
- * or it has started. Called on the fibre's stack, when no other fibre waits for the thread. */
+/* Makes the next strand of the fibre current, after the end of the strand that ran here. Returns false if there is
+ * none, or it has started. Called on the fibre's stack, when no other fibre waits for the thread. */
 bool shared_fibre_goes_on(struct thread *thread, struct shared_fibre *shared);
 /* Ends a visit: the fibre becomes idle, or goes to a queue if a strand of it is runnable. */
 void shared_fibre_give_up(struct thread *thread, struct shared_fibre *shared);

@@ -26,9 +26,9 @@ static bool refuses(struct stack_user *user)
     return platform_refuses(thread_of(user));
 }
 
-static void starved(struct stack_user *user, struct guest *resident, size_t bytes)
+static void starved(struct stack_user *user, struct guest *active, size_t bytes)
 {
-    thread_of(user)->sub->ops->starved(member_of(resident), bytes);
+    thread_of(user)->sub->ops->starved(member_of(active), bytes);
 }
 
 static void check_canaries(struct thread *thread)

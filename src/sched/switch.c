@@ -10,7 +10,7 @@
 
 void fibre_init(struct fibre *fibre, struct member *member)
 {
-    fibre->active = member;
+    fibre->current = member;
     member->fibre = fibre;
 }
 
@@ -29,9 +29,9 @@ static COLD void record_stack(struct thread *thread, bool ends)
     const struct sched_ops *ops = thread->sub->ops;
     char *low = stack_floor(stack);
     if (!ends)
-        ops->census(thread, fibre->active, (size_t)(stack->top - (char *)__builtin_frame_address(0)), CENSUS_SUSPENDS);
+        ops->census(thread, fibre->current, (size_t)(stack->top - (char *)__builtin_frame_address(0)), CENSUS_SUSPENDS);
     if (ends || fibre_is_shared(fibre))
-        ops->census(thread, fibre->active, arch_stack_used(low, stack->top), ends ? CENSUS_ENDS : CENSUS_USED);
+        ops->census(thread, fibre->current, arch_stack_used(low, stack->top), ends ? CENSUS_ENDS : CENSUS_USED);
 }
 
 /* ---- a C++ runtime that comes in the middle of a run -------------------------------------------------------- */

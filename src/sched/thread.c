@@ -32,8 +32,8 @@ static bool enter_shared(struct thread *thread, struct shared_fibre *shared)
     int error = shared_fibre_enter(thread, shared);
     if (LIKELY(!error))
         return true;
-    struct member *refused = shared->fibre.active;
-    shared->fibre.active = NULL;
+    struct member *refused = shared->fibre.current;
+    shared->fibre.current = NULL;
     thread->sub->ops->refuse(refused, error);
     shared_fibre_give_up(thread, shared);
     shared_fibre_release(thread, shared, SHARED_STRAND);
@@ -48,7 +48,7 @@ static void go_to(struct thread *thread, struct fibre *fibre)
     if (UNLIKELY(thread->refused.fibre != NULL)) {
         struct fibre *refused = thread->refused.fibre;
         thread->refused.fibre = NULL;
-        thread->sub->ops->refuse(refused->active, thread->refused.error);
+        thread->sub->ops->refuse(refused->current, thread->refused.error);
     }
 }
 

@@ -23,7 +23,7 @@ static const char *const switch_point_texts[] = {
 
 void report_strand(struct step *step, const struct fibre *fibre)
 {
-    struct cb *c = fibre->active ? cb_of(fibre->active) : NULL;
+    struct cb *c = fibre->current ? cb_of(fibre->current) : NULL;
     step->strand = c;
     step->id = c ? cb_id(c) : 0;
     step->blocked_on = c ? c->blocked_on : 0;

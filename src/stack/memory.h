@@ -87,7 +87,7 @@ struct stack_ops {
     void (*await)(struct stack_user *user);   /* called in a spin loop: lets another thread proceed */
     bool (*refuses)(struct stack_user *user); /* whether a seeded run makes this request for memory fail */
     /* There is no memory for the frames of this strand, and no way to resume another. Does not return. */
-    void (*starved)(struct stack_user *user, struct guest *resident, size_t bytes);
+    void (*starved)(struct stack_user *user, struct guest *active, size_t bytes);
     /* Called once, for the first stack without a guard page. */
     void (*unguarded)(struct stack_memory *memory);
 };

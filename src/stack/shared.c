@@ -39,10 +39,10 @@ ARCH_NOT_INSTRUMENTED void shared_own(const struct shared_stack *shared, const s
                                       uint64_t words[OWN_KEPT])
 {
     const char *kept = (const char *)guest->saved + guest_frames(guest) + guest_beside_cxx(guest);
-    bool resident = shared->resident == guest;
-    const own_word *own = (const own_word *)(const void *)(resident ? shared->beside.own : kept);
+    bool active = shared->active == guest;
+    const own_word *own = (const own_word *)(const void *)(active ? shared->beside.own : kept);
     for (int i = 0; i < OWN_KEPT; i++)
-        words[i] = resident || guest->keeps ? own[i] : 0;
+        words[i] = active || guest->keeps ? own[i] : 0;
 }
 
 NOINLINE void shared_save_beside_(struct shared_stack *shared, const struct guest *guest, char *to)
@@ -63,7 +63,7 @@ NOINLINE void shared_load_beside_(struct shared_stack *shared, const struct gues
         own_load(shared, from + guest_beside_cxx(guest));
 }
 
-/* ---- the resident's saved stack -------------------------------------------------------------------------- */
+/* ---- the active strand's saved stack --------------------------------------------------------------------- */
 
 static size_t reserve_size(const struct shared_stack *shared)
 {
@@ -78,7 +78,7 @@ static int get_saved(struct stack_user *user, struct shared_stack *shared, size_
     if (LIKELY(!error) || !must)
         return error;
     if (shared->reserve_used && shared->saved != shared->reserve)
-        user->memory->ops->starved(user, shared->resident, bytes);
+        user->memory->ops->starved(user, shared->active, bytes);
     shared->reserve_used = true;
     *out = shared->reserve;
     return 0;
@@ -94,13 +94,13 @@ static void put_saved(struct stack_user *user, struct shared_stack *shared)
     shared->saved_size = 0;
 }
 
-/* Returns whether the resident's saved stack still has the right size. */
+/* Returns whether the active strand's saved stack still has the right size. */
 static bool fits(const struct shared_stack *shared, size_t size)
 {
     return shared->saved && saved_round(size) == saved_round(shared->saved_size);
 }
 
-/* Gives the resident a saved stack of so many bytes; must: as of get_saved. Returns 0 or a negated errno code. */
+/* Gives the active strand a saved stack of so many bytes; must: as of get_saved. Returns 0 or a negated errno code. */
 NOINLINE int shared_change_saved_(struct stack_user *user, struct shared_stack *shared, size_t size, bool must)
 {
     void *saved;
@@ -115,9 +115,9 @@ NOINLINE int shared_change_saved_(struct stack_user *user, struct shared_stack *
     return 0;
 }
 
-static void forget_resident(struct stack_user *user, struct shared_stack *shared)
+static void forget_active(struct stack_user *user, struct shared_stack *shared)
 {
-    shared_set_resident(shared, NULL);
+    shared_set_active(shared, NULL);
     put_saved(user, shared);
 }
 
@@ -131,7 +131,7 @@ static void record_peak(struct shared_stack *shared)
 
 void shared_give_back(struct stack_user *user, struct shared_stack *shared)
 {
-    char *used = shared->resident ? shared_context(shared, shared->resident) : shared->base;
+    char *used = shared->active ? shared_context(shared, shared->active) : shared->base;
     record_peak(shared);
     (void)stack_discard(shared->stack, used);
     if (!shared->reserve_used)
@@ -145,7 +145,7 @@ void shared_trim(struct stack_user *user, struct shared_stack *shared)
     shared_give_back(user, shared);
 }
 
-/* Overwrites what the former resident leaves behind: its frames, the remains of returned calls below them, and
+/* Overwrites what the formerly active strand leaves behind: its frames, the remains of returned calls below them, and
  * registers through which its memory was copied. */
 COLD void shared_wipe_stack_(struct shared_stack *shared, arch_context context)
 {
@@ -161,7 +161,7 @@ COLD void shared_wipe_stack_(struct shared_stack *shared, arch_context context)
 COLD void shared_vacate(struct stack_user *user, struct shared_stack *shared, bool cxx)
 {
     enum { SPOILT = 0xb6 };
-    struct guest *guest = shared->resident;
+    struct guest *guest = shared->active;
     if (shared_move_out(user, shared, cxx, true) == 0)
         arch_wipe(shared_context(shared, guest), guest_frames(guest), SPOILT);
 }
@@ -171,13 +171,13 @@ void shared_ended(struct stack_user *user, struct shared_stack *shared, arch_con
     ASSERT_SLOW(!shared_own_is_open(shared));
     if (UNLIKELY(shared->wipes))
         shared_wipe_stack_(shared, from);
-    forget_resident(user, shared);
+    forget_active(user, shared);
 }
 
 void shared_follow(struct stack_user *user, struct shared_stack *shared, struct guest *guest)
 {
-    forget_resident(user, shared);
-    shared_set_resident(shared, guest);
+    forget_active(user, shared);
+    shared_set_active(shared, guest);
     *shared->beside.started = false;
 }
 
@@ -214,7 +214,7 @@ int shared_keep_first(struct stack_user *user, struct shared_stack *shared, arch
 
 void shared_end(struct stack_user *user, struct shared_stack *shared)
 {
-    ASSERT(!shared->resident);
+    ASSERT(!shared->active);
     saved_set_close(user, &shared->set);
 }
 

@@ -1,21 +1,21 @@
 /*
- * A shared stack: one stack for several strands. The frames of one of them, the resident, lie in the stack; the frames
- * of the others lie in saved stacks. Page: docs/protocols/residency.md. The layer above decides which of the strands is
- * runnable, and which thread may use the stack (src/sched/shared_fibre.h).
+ * A shared stack: one stack for several strands. The frames of one of them, the active strand, lie in the stack; the
+ * frames of the others lie in saved stacks. Page: docs/protocols/residency.md. The layer above decides which of the
+ * strands is runnable, and which thread may use the stack (src/sched/shared_fibre.h).
  *
  * PARTIES   the holder: one thread at a time, which alone calls these functions, except those for diagnostics.
- * STATE     resident: the strand whose frames lie in the stack, or NULL. Each strand (struct guest): not started (no
- *           depth); resident; inactive (its frames, from the depth up to base, lie in its saved stack).
+ * STATE     active: the strand whose frames lie in the stack, or NULL. Each strand (struct guest): not started (no
+ *           depth); active; inactive (its frames, from the depth up to base, lie in its saved stack).
  * OWNERSHIP everything is the holder's, the guests' depths and saved stacks included. The lowest frames are the same
  *           for all strands: they are made when the stack is opened, and stay. The loop that runs one strand after the
  *           other is there; its frames, as they are while it waits for the next strand, are kept as the first frames of
  *           every strand.
- * PROTOCOL  shared_enter (shared_enter.h) copies the resident's frames out and the next strand's in, if they are two. A
- *           strand that leaves copies nothing, as shared_fibre.h says in [SF2].
+ * PROTOCOL  shared_enter (shared_enter.h) copies the active strand's frames out and the next strand's in, if they are
+ *           two. A strand that leaves copies nothing, as shared_fibre.h says in [SF2].
  * INVARIANTS [SF4] no memory of the runtime that others touch lies on a stack (docs/stacks.md). [SF5] starting a strand
  *           can be refused for want of memory, resuming one cannot: then the reserve, as large as the stack, takes the
- *           resident's frames.
- * ORDERING  [SF9] the store of `resident` (release) pairs with the load of diagnostics (acquire): a reader that finds a
+ *           active strand's frames.
+ * ORDERING  [SF9] the store of `active` (release) pairs with the load of diagnostics (acquire): a reader that finds a
  *           guest replaced finds its saved stack, and one that has read frames that were wiped finds them elsewhere.
  *           The run queues, through which one holder follows another, order all else.
  * NOT DONE  copying when a strand leaves: most strands that wake up next are others, but the last one often is not. The
@@ -59,12 +59,12 @@ struct shared_stack {
     void *first_saved;  /* the frames that are there then */
     size_t first_size;
     uint64_t first_own; /* the first word of OWN_SIZE when a strand begins; the others are zero */
-    struct guest *resident;
-    void *saved;       /* the saved stack that the resident had while it was inactive; NULL: none */
+    struct guest *active;
+    void *saved;       /* the saved stack that the active strand had while it was inactive; NULL: none */
     size_t saved_size; /* its size in bytes */
     void *reserve;     /* address space for one saved stack [SF5] */
     bool reserve_used;
-    bool wipes;     /* the resident's frames are overwritten when it leaves */
+    bool wipes;     /* the active strand's frames are overwritten when it leaves */
     size_t deepest; /* the most bytes of the stack at a suspension, since the last trim */
     size_t most;    /* the most bytes of the stack in use, recorded before pages went back */
     struct saved_set set;
@@ -100,12 +100,12 @@ int shared_keep_first(struct stack_user *user, struct shared_stack *shared, arch
 void shared_end(struct stack_user *user, struct shared_stack *shared);
 void shared_close(struct stack_user *user, struct shared_stack *shared);
 
-/* For tests: copies the resident's frames out at once and overwrites the stack, so that a use of an address in it
+/* For tests: copies the active strand's frames out at once and overwrites the stack, so that a use of an address in it
  * shows. */
 void shared_vacate(struct stack_user *user, struct shared_stack *shared, bool cxx);
-/* Completes the end of the resident, which has left the stack at the context `from`. */
+/* Completes the end of the active strand, which has left the stack at the context `from`. */
 void shared_ended(struct stack_user *user, struct shared_stack *shared, arch_context from);
-/* Completes the end of the resident, and puts this strand, which has not started, in its place. */
+/* Completes the end of the active strand, and puts this strand, which has not started, in its place. */
 void shared_follow(struct stack_user *user, struct shared_stack *shared, struct guest *guest);
 /* shared_trim gives memory that is not needed back to the system, and resets `deepest`. shared_give_back does the same,
  * but keeps `deepest`. */

@@ -21,9 +21,9 @@ void shared_load_beside_(struct shared_stack *shared, const struct guest *guest,
 int shared_change_saved_(struct stack_user *user, struct shared_stack *shared, size_t size, bool must);
 void shared_wipe_stack_(struct shared_stack *shared, arch_context context);
 
-/* ---- the resident ----------------------------------------------------------------------------------------- */
+/* ---- the active strand ------------------------------------------------------------------------------------ */
 
-/* Returns whether the resident has something open that a saved stack must hold. */
+/* Returns whether the active strand has something open that a saved stack must hold. */
 ARCH_NOT_INSTRUMENTED OWN_INLINE bool shared_own_is_open(const struct shared_stack *shared)
 {
     const own_word *own = (const own_word *)(const void *)shared->beside.own;
@@ -34,10 +34,10 @@ ARCH_NOT_INSTRUMENTED OWN_INLINE bool shared_own_is_open(const struct shared_sta
     return open != 0;
 }
 
-/* Sets the resident, which other threads read for diagnostics. */
-OWN_INLINE void shared_set_resident(struct shared_stack *shared, struct guest *guest)
+/* Sets the active strand, which other threads read for diagnostics. */
+OWN_INLINE void shared_set_active(struct shared_stack *shared, struct guest *guest)
 {
-    plain_store(&shared->resident, guest, memory_order_release); /* [SF9] */
+    plain_store(&shared->active, guest, memory_order_release); /* [SF9] */
 }
 
 /* Return the size of what follows the frames in a saved stack: the state of C++ exceptions, if there was a runtime when
@@ -52,11 +52,11 @@ OWN_INLINE size_t guest_beside(const struct guest *guest)
     return guest_beside_cxx(guest) + (guest->keeps ? OWN_KEPT * sizeof(own_word) : 0);
 }
 
-/* Copies the resident's frames out. Called on the side that arrives [SF2]. must: as of get_saved. Returns 0 or a
+/* Copies the active strand's frames out. Called on the side that arrives [SF2]. must: as of get_saved. Returns 0 or a
  * negated errno code. */
 OWN_INLINE int shared_move_out(struct stack_user *user, struct shared_stack *shared, bool cxx, bool must)
 {
-    struct guest *guest = shared->resident;
+    struct guest *guest = shared->active;
     guest->keeps = shared_own_is_open(shared);
     guest->cxx = cxx;
     size_t frames = guest_frames(guest), more = guest_beside(guest), size = arch_saved_size(frames + more);
@@ -68,7 +68,7 @@ OWN_INLINE int shared_move_out(struct stack_user *user, struct shared_stack *sha
         shared_save_beside_(shared, guest, saved + frames);
     arch_saved_store(shared->beside.san, saved, shared_context(shared, guest), frames, more);
     guest->saved = saved;
-    shared_set_resident(shared, NULL);
+    shared_set_active(shared, NULL);
     if (UNLIKELY(guest->wipes)) {
         atomic_thread_fence(memory_order_release); /* [SF9] */
         shared_wipe_stack_(shared, shared_context(shared, guest));
@@ -91,7 +91,7 @@ OWN_INLINE void shared_move_in(struct shared_stack *shared, struct guest *guest,
     if (UNLIKELY(more || cxx))
         shared_load_beside_(shared, guest, saved + frames);
     if (UNLIKELY(guest->wipes)) {
-        guest->saved = NULL; /* as in shared_move_out: its frames are in the stack, though it is not the resident yet */
+        guest->saved = NULL; /* as in shared_move_out: its frames are in the stack, though it is not active yet */
         atomic_thread_fence(memory_order_release); /* [SF9] */
         arch_wipe(saved, frames, 0);
         arch_vectors_clear();
@@ -112,27 +112,27 @@ OWN_INLINE void shared_move_in_new(struct shared_stack *shared, struct guest *gu
  * negated errno code if a strand that has not started can't start. */
 OWN_INLINE int shared_enter(struct stack_user *user, struct shared_stack *shared, struct guest *guest, bool cxx)
 {
-    if (shared->resident == guest)
+    if (shared->active == guest)
         return 0;
     if (!guest->depth && UNLIKELY(!budget_may_begin(user)))
         return -EAGAIN;
-    int error = shared->resident ? shared_move_out(user, shared, cxx, guest->depth != 0) : 0;
+    int error = shared->active ? shared_move_out(user, shared, cxx, guest->depth != 0) : 0;
     if (UNLIKELY(error))
         return error;
     if (guest->depth)
         shared_move_in(shared, guest, cxx);
     else
         shared_move_in_new(shared, guest);
-    shared_set_resident(shared, guest);
+    shared_set_active(shared, guest);
     shared->wipes = guest->wipes;
     return 0;
 }
 
-/* Records that the resident has left the stack at the context `from`, and is suspended. */
+/* Records that the active strand has left the stack at the context `from`, and is suspended. */
 OWN_INLINE void shared_suspended(struct shared_stack *shared, arch_context from)
 {
     size_t frames = (size_t)(shared->base - (char *)from);
-    plain_store(&shared->resident->depth, (uint32_t)(frames / sizeof(uintptr_t)), memory_order_relaxed);
+    plain_store(&shared->active->depth, (uint32_t)(frames / sizeof(uintptr_t)), memory_order_relaxed);
     arch_san_suspended(shared->beside.san, from);
     if (frames > shared->deepest)
         plain_store(&shared->deepest, frames, memory_order_relaxed);

@@ -430,7 +430,7 @@ static inline struct runtime *runtime_of(struct thread *thread)
 
 OWN_INLINE struct cb *current_of(struct thread *thread)
 {
-    return cb_of(thread->current->active);
+    return cb_of(thread->current->current);
 }
 
 /* Returns the calling strand's thread. Misuse if the caller is not a strand. */

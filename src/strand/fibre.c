@@ -223,30 +223,30 @@ int strand_fibre_count(strand_fibre handle)
     return count;
 }
 
-/* Returns the id of the resident, or 0 if its memory serves another strand by now. */
-static uint64_t id_of_resident(struct shared_fibre *shared, struct member *resident)
+/* Returns the id of the active strand, or 0 if its memory serves another strand by now. */
+static uint64_t id_of_active(struct shared_fibre *shared, struct member *active)
 {
-    uint64_t word = atomic_load_explicit(&cb_of(resident)->word, memory_order_acquire); /* [HN2] */
-    bool there = !(word & WORD_FREE) && plain_load(&resident->fibre, memory_order_relaxed) == &shared->fibre;
+    uint64_t word = atomic_load_explicit(&cb_of(active)->word, memory_order_acquire); /* [HN2] */
+    bool there = !(word & WORD_FREE) && plain_load(&active->fibre, memory_order_relaxed) == &shared->fibre;
     return there ? word_serial(word) : 0;
 }
 
-/* The bytes of stack that the resident uses: at this moment if it is the caller, otherwise when it suspended. */
-static size_t used_by(struct thread *thread, struct shared_fibre *shared, struct member *resident)
+/* The bytes of stack that the active strand uses: at this moment if it is the caller, otherwise when it suspended. */
+static size_t used_by(struct thread *thread, struct shared_fibre *shared, struct member *active)
 {
-    if (thread->current->active == resident)
+    if (thread->current->current == active)
         return (size_t)(shared->stack.base - (char *)__builtin_frame_address(0));
-    return (size_t)plain_load(&guest_of(resident)->depth, memory_order_relaxed) * sizeof(uintptr_t);
+    return (size_t)plain_load(&guest_of(active)->depth, memory_order_relaxed) * sizeof(uintptr_t);
 }
 
 /* Its strands may be switching on other threads meanwhile, so each figure is exact for some moment of its own. */
 static void ask(struct thread *thread, struct shared_fibre *shared, strand_fibre_info *info)
 {
     const struct shared_stack *stack = &shared->stack;
-    struct guest *guest = plain_load(&stack->resident, memory_order_acquire); /* [SF9] */
-    struct member *resident = guest ? member_of(guest) : NULL;
-    info->active = resident ? id_of_resident(shared, resident) : 0;
-    info->stack_used = shared_above(stack) + (info->active ? used_by(thread, shared, resident) : 0);
+    struct guest *guest = plain_load(&stack->active, memory_order_acquire); /* [SF9] */
+    struct member *active = guest ? member_of(guest) : NULL;
+    info->active = active ? id_of_active(shared, active) : 0;
+    info->stack_used = shared_above(stack) + (info->active ? used_by(thread, shared, active) : 0);
     info->stack_peak = shared_most(stack);
     info->stack_peak = info->stack_peak > info->stack_used ? info->stack_peak : info->stack_used;
     info->strands = strands_of(shared);

@@ -89,9 +89,9 @@ COLD void misuse_forked(struct runtime *runtime, const char *function)
     struct fibre *fibre = orphan && (!runtime || orphan->sub == &runtime->sub) ? orphan->current : NULL;
     if (!runtime && orphan)
         runtime = runtime_of(orphan);
-    if (fibre && fibre->active)
-        snprintf(made, sizeof made, "strand '%s' #%llu has forked", cb_name(cb_of(fibre->active)),
-                 (unsigned long long)cb_id(cb_of(fibre->active)));
+    if (fibre && fibre->current)
+        snprintf(made, sizeof made, "strand '%s' #%llu has forked", cb_name(cb_of(fibre->current)),
+                 (unsigned long long)cb_id(cb_of(fibre->current)));
     report(runtime, function,
            "this process is the child of a fork, and the run has stayed in the parent: only strand_run, exec and _exit "
            "are possible here",

@@ -1,5 +1,5 @@
 /*
- * A shared fibre: its holder, the resident of its stack, strands that become runnable meanwhile, requests to trim it,
+ * A shared fibre: its holder, the active strand of its stack, strands that become runnable meanwhile, requests to trim it,
  * and the release of its last reference.
  *
  * MODELS    src/sched/shared_mail.c: shared_mail_up, shared_mail_take_more_
@@ -22,8 +22,8 @@
  *           ALLIDLE      making a strand runnable never queues the fibre, once it has run
  *           FORGETS      going idle does not check for mail
  *           EARLY        the fibre is released before its stack has been left
- *           NOCOPY       the resident's frames are not copied out
- *           RESIDES      the ended strand stays the resident
+ *           NOCOPY       the active strand's frames are not copied out
+ *           RESIDES      the ended strand stays the active strand
  *           DEAF         taking the mail does not take the request to trim
  *           APART        the request has a word of its own, which is checked again after going idle
  *           UNKNOWN      a control block has no reference to the fibre
@@ -52,7 +52,7 @@
 byte mail = IDLE, ready;
 byte queued;
 bit held, stack_used;
-byte resident = NONE, frames = NONE;
+byte active_strand = NONE, frames = NONE;
 bit begun[STRANDS], saved[STRANDS];
 bit armed[STRANDS], ended[STRANDS];
 bit wish;      /* the holder has taken one */
@@ -155,7 +155,7 @@ inline release()
         assert(refs > 0);
         refs--;
         if
-        :: refs == 0 -> assert(mail == IDLE && !held && !queued && resident == NONE); freed = 1
+        :: refs == 0 -> assert(mail == IDLE && !held && !queued && active_strand == NONE); freed = 1
         :: else
         fi
     }
@@ -170,16 +170,16 @@ inline enter()
     fi;
     ready = ready & ~(1 << me);
     if
-    :: resident != me ->
+    :: active_strand != me ->
         if
-        :: resident != NONE ->
+        :: active_strand != NONE ->
             d_step {
                 assert(held && !stack_used);
-                assert(frames == resident);
+                assert(frames == active_strand);
 #ifndef NOCOPY
-                saved[resident] = 1;
+                saved[active_strand] = 1;
 #endif
-                resident = NONE
+                active_strand = NONE
             }
         :: else
         fi;
@@ -189,7 +189,7 @@ inline enter()
             begun[me] = 1;
             saved[me] = 0;
             frames = me;
-            resident = me
+            active_strand = me
         }
     :: else
     fi
@@ -222,7 +222,7 @@ inline left()
     :: why == 1
     :: why == 2 ->
 #ifndef RESIDES
-        d_step { resident = NONE; frames = NONE }
+        d_step { active_strand = NONE; frames = NONE }
 #else
         skip
 #endif

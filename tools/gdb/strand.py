@@ -225,7 +225,7 @@ class Strand:
 
     def runner(self):
         """The address of its thread, or None."""
-        if self.over or word(self.fibre + offset("fibre", "active")) != self.member:
+        if self.over or word(self.fibre + offset("fibre", "current")) != self.member:
             return None
         return self.run.runner(self.fibre)
 
@@ -239,7 +239,7 @@ class Strand:
         guest = self.member - round_up(size_of("guest"))
         size = 8 * (word(guest + offset("guest", "depth")) & 0xFFFFFFFF)
         context = word(self.fibre + offset("shared_fibre", "stack.base")) - size
-        if word(self.fibre + offset("shared_fibre", "stack.resident")) == guest:
+        if word(self.fibre + offset("shared_fibre", "stack.active")) == guest:
             return context, 0, 0
         return context, word(guest + offset("guest", "saved")), size
 
