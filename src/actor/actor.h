@@ -146,7 +146,7 @@ struct cell {
 enum { FORM_OPTIONAL = 1 };
 _Static_assert(sizeof(struct cell) == 48, "what a dormant actor has beside its state");
 
-#define ACTIVE_NOW INT64_MAX
+#define HANDLING_NOW INT64_MAX
 
 /* Properties that few actors have. Those marked "own" belong to the actor's turn. */
 struct optional {
@@ -165,7 +165,7 @@ struct optional {
     uint64_t numbers;                    /* own: how many timers it has had */
     bool timed;                          /* own: one of them is a receive timeout */
     int64_t patience;                    /* own: then its length in ns */
-    int64_t active;                      /* then: when it last handled a message; ACTIVE_NOW: it is handling one */
+    int64_t handled_at;                  /* then: when it last handled a message; HANDLING_NOW: it is handling one */
     struct optional *next;               /* in system.names */
     uint32_t hash;
     char name[]; /* "": it has none */
@@ -265,11 +265,11 @@ struct runners {
     struct runners *next; /* in system.runners */
     struct system *system;
     struct pool *pool;
-    int pin;                     /* the index of their only thread; -1: any */
-    int threads_most;            /* if the number of threads grows; otherwise 0 */
-    _Atomic int active, threads; /* likewise: activations that have a runner, and threads */
-    uint32_t most;               /* messages in a turn */
-    int64_t quantum;             /* ns of a turn; 0: until other strands wait */
+    int pin;                      /* the index of their only thread; -1: any */
+    int threads_most;             /* if the number of threads grows; otherwise 0 */
+    _Atomic int running, threads; /* likewise: activations that have a runner, and threads */
+    uint32_t most;                /* messages in a turn */
+    int64_t quantum;              /* ns of a turn; 0: until other strands wait */
     char name[32];
     struct {
         _Alignas(CACHE_LINE) struct runner *first;

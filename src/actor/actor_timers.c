@@ -59,9 +59,9 @@ static bool is_true(struct due *due, int64_t now)
         due->when = under_way ? next_tick(due, now) : due->when;
         return !under_way;
     }
-    int64_t since = plain_load(&due->idle->active, memory_order_relaxed);
+    int64_t since = plain_load(&due->idle->handled_at, memory_order_relaxed);
     due->when = now + due->every;
-    if (since == ACTIVE_NOW || under_way)
+    if (since == HANDLING_NOW || under_way)
         return false;
     if (now - since >= due->every)
         return true;
@@ -263,7 +263,7 @@ bool actor_timers_holds(struct thread *thread, struct optional *optional, const 
         return true;
     }
     plain_store(&due->under_way, false, memory_order_relaxed);
-    return !due->idle || platform_now(thread->sub) - optional->active >= optional->patience;
+    return !due->idle || platform_now(thread->sub) - optional->handled_at >= optional->patience;
 }
 
 /* Start a timer in the place of one of the same key, which stays if this fails. */
@@ -335,7 +335,7 @@ int strand_actor_receive_timeout(int64_t ns)
     due->idle = optional;
     due->every = ns < EVERY_MOST ? ns : EVERY_MOST;
     due->when = strand_in(ns).ns;
-    plain_store(&optional->active, r->in_hand ? ACTIVE_NOW : strand_now().ns, memory_order_relaxed);
+    plain_store(&optional->handled_at, r->in_hand ? HANDLING_NOW : strand_now().ns, memory_order_relaxed);
     int error = start(thread, optional, r, &key, due);
     if (error)
         return error;

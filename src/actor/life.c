@@ -177,7 +177,7 @@ void life_retire(struct runner *r)
     r->over = true;
     cb_uncount(thread, r->strand); /* another takes its place */
     if (r->activation && r->runners->threads_most)
-        atomic_fetch_sub_explicit(&r->runners->active, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&r->runners->running, 1, memory_order_relaxed);
     runners_leave(thread, r);
     if (!r->activation)
         return;

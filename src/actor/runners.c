@@ -58,7 +58,7 @@ bool runners_refused(struct thread *thread, struct cb *c)
     atomic_fetch_sub_explicit(&runners->unbegun, 1, memory_order_relaxed);
     runners_leave(thread, r);
     if (runners->threads_most)
-        atomic_fetch_sub_explicit(&runners->active, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&runners->running, 1, memory_order_relaxed);
     if (activation) {
         struct cell *cell = activation->cell;
         uint64_t word = cell_lock_living(thread, cell);
@@ -378,9 +378,9 @@ void *runner_main(void *arg)
 /* Count one more activation with a runner where each may block its thread. */
 static COLD void grow(struct thread *thread, struct runners *runners)
 {
-    int active = atomic_fetch_add_explicit(&runners->active, 1, memory_order_relaxed) + 1;
+    int running = atomic_fetch_add_explicit(&runners->running, 1, memory_order_relaxed) + 1;
     int threads = atomic_load_explicit(&runners->threads, memory_order_relaxed);
-    while (threads < active && threads < runners->threads_most)
+    while (threads < running && threads < runners->threads_most)
         if (atomic_compare_exchange_weak_explicit(&runners->threads, &threads, threads + 1, memory_order_relaxed,
                                                   memory_order_relaxed)) {
             (void)pool_resize(thread, runners->pool, threads + 1); /* otherwise they share the existing threads */

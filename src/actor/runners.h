@@ -39,7 +39,7 @@
  *           callers of release_idle. [T4] slow_idle is stored under runners.lock; a runner that falls idle reads it
  *           after it has stored idle, as in [T3]. closing is stored before slow_idle; a runner that falls idle may miss
  *           it, and runners_close finds the runner idle. has_begun is stored by release for runners_open, which
- *           acquires it. active, threads, and the increments of unbegun are relaxed: they only decide how many threads
+ *           acquires it. running, threads, and the increments of unbegun are relaxed: they only decide how many threads
  *           and runners there are. runners_refused decrements unbegun before it takes runners.lock, in runners_starve.
  * PROGRESS  the next runner that begins, falls idle or ends a turn serves an activation that starves. While all runners
  *           block, the activation waits.

@@ -20,7 +20,7 @@ int runners_open(struct thread *thread, struct system *system, struct runners *r
     runners->most = TURN_MOST;
     runners->slow_idle = true;
     atomic_init(&runners->threads, 1);
-    atomic_init(&runners->active, 1); /* the first runner, until it falls idle */
+    atomic_init(&runners->running, 1); /* the first runner, until it falls idle */
     struct runner *r;
     int error = runners_make_runner(thread, runners, &r); /* so that there is one, even without memory later */
     if (error)

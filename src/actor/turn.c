@@ -59,7 +59,7 @@ static bool await_activation(struct runner *r)
         return true;
     }
     if (UNLIKELY(slow) && r->runners->threads_most)
-        atomic_fetch_sub_explicit(&r->runners->active, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&r->runners->running, 1, memory_order_relaxed);
     wait_because(thread, me, BLOCKED_ACTOR, 0);
     plain_store(&me->extra, NULL, memory_order_relaxed);
     arch_san_release(r->runners->system->name); /* pairs with a thread that falls idle and finds that all are */
@@ -70,7 +70,7 @@ static bool await_activation(struct runner *r)
     }
     if (UNLIKELY(runners_wakes_itself(thread, r))) {
         if (r->runners->threads_most)
-            atomic_fetch_add_explicit(&r->runners->active, 1, memory_order_relaxed);
+            atomic_fetch_add_explicit(&r->runners->running, 1, memory_order_relaxed);
         me->blocked = BLOCKED_NOT;
         return true;
     }
@@ -162,11 +162,11 @@ static COLD struct envelope *next_slow(struct thread *thread, struct runner *r)
 }
 
 /* Record its last activity, for its receive timeout. */
-static COLD void mark_active(const struct runner *r, int64_t when)
+static COLD void mark_handled(const struct runner *r, int64_t when)
 {
     struct optional *optional = cell_optional(r->cell);
     if (optional && optional->timed)
-        plain_store(&optional->active, when, memory_order_relaxed);
+        plain_store(&optional->handled_at, when, memory_order_relaxed);
 }
 
 /* A timer's message counts only if the timer was not cancelled or replaced while the message was under way; a receive
@@ -183,7 +183,7 @@ static COLD bool begins_slow(struct thread *thread, struct runner *r, struct env
             return false;
         }
     }
-    mark_active(r, ACTIVE_NOW);
+    mark_handled(r, HANDLING_NOW);
     return true;
 }
 
@@ -191,7 +191,7 @@ static COLD void handled_slow(struct thread *thread, struct runner *r)
 {
     if (cell_type(r->cell)->class->log_receives && r->in_hand)
         event_stream_receive_(thread, r, &r->in_hand->message);
-    mark_active(r, platform_now(thread->sub));
+    mark_handled(r, platform_now(thread->sub));
     r->unhandled = false;
 }
 
@@ -296,7 +296,7 @@ void *turns_serve(struct runner *r)
         } else if (e && r->scope.bits[0]) { /* the message may have been forwarded, or stashed */
             life_fail(r, e);
             if (r->activation)
-                mark_active(r, platform_now(thread_self()->sub));
+                mark_handled(r, platform_now(thread_self()->sub));
         } else if (e) { /* there was no memory for its scope: try again after others have run */
             strand_exception_release(e);
             (void)thread_yield(thread);
