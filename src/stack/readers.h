@@ -19,7 +19,7 @@
  *           reader does not find the memory, or the freeing thread sees the count [V1]. [V3] A push (release) pairs
  *           with the exchange that empties the list (acquire): the reader that frees it sees all of it. A reader's
  *           decrement (release) pairs with that of the last reader (acquire): all reads precede the freeing.
- * TESTED BY tests/spec/dump_fibre.c, tests/spec/watchdog.c.
+ * TESTED BY tests/models/readers.pml, tests/spec/dump_fibre.c, tests/spec/watchdog.c.
  */
 #ifndef STACK_READERS_H
 #define STACK_READERS_H

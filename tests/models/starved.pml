@@ -22,6 +22,7 @@
  *           RELAYBARE   runners_relay passes no barrier for runners that fall idle
  *           GOSILENT    runners_go is left out
  *           SLOWOUTSIDE update_slow_idle clears slow_idle without the lock of the place
+ *           SEIZETORN   seize reads `idle` and clears it in two steps
  */
 /* must hold */
 /* must fail: -DNOBARRIER */
@@ -33,6 +34,7 @@
 /* must fail: -DRELAYBARE */
 /* must stall: -DGOSILENT */
 /* must fail: -DSLOWOUTSIDE */
+/* must fail: -DSEIZETORN */
 
 #define RUNNERS 2
 
@@ -41,6 +43,7 @@ bit slow;     /* slow_idle */
 byte unbegun = 1;
 bit idle[RUNNERS], buffered[RUNNERS]; /* RUNNER_IDLE in memory, and in the runner's store buffer */
 bit activation[RUNNERS], woken[RUNNERS];    /* it has one; it is runnable */
+bit works[RUNNERS] = 1;                     /* it serves an activation, or looks for one */
 
 #define IS_IDLE(i) (idle[i] || buffered[i])
 
@@ -56,7 +59,7 @@ inline flush(i)
 
 inline assign(i)
 {
-    atomic { assert(!activation[i]); activation[i] = 1 } /* [T1] */
+    atomic { assert(!activation[i] && !works[i]); activation[i] = 1 } /* [T1] */
 #ifndef GOSILENT
     woken[i] = 1
 #endif
@@ -175,24 +178,32 @@ falls_idle:
 #else
         slow = (starved > 0); /* [T4] */
 #endif
-        buffered[i] = 1
-    :: !slow -> buffered[i] = 1
+        atomic { buffered[i] = 1; works[i] = 0 }
+    :: !slow -> atomic { buffered[i] = 1; works[i] = 0 }
     fi;
     if
     :: slow ->
         do
         :: starved ->
             flush(i);
-            atomic { /* seize */
+#ifdef SEIZETORN
+            if
+            :: idle[i]
+            :: !idle[i] -> goto parks
+            fi;
+            atomic { idle[i] = 0; works[i] = 1 }
+#else
+            atomic { /* seize [T1] */
                 if
-                :: idle[i] -> idle[i] = 0
+                :: idle[i] -> idle[i] = 0; works[i] = 1
                 :: !idle[i] -> goto parks
                 fi
             }
+#endif
             take_task();
             if
             :: got -> goto blocks
-            :: !got -> idle[i] = 1
+            :: !got -> atomic { idle[i] = 1; works[i] = 0 }
 #ifdef WAKEONCE
                 ; goto parks
 #endif
@@ -208,7 +219,7 @@ end_parked:
     :: activation[i] -> break
     :: buffered[i] -> flush(i)
     od;
-    atomic { woken[i]; woken[i] = 0; activation[i] = 0 }
+    atomic { woken[i]; woken[i] = 0; activation[i] = 0; works[i] = 1 }
 #ifndef WOKENBLIND
     relay();
 #endif
