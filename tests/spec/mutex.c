@@ -225,27 +225,32 @@ static void *lock_for_a_moment(void *mutex)
     return NULL;
 }
 
-static void *hold_for_a_while(void *mutex)
+struct held {
+    strand_mutex mutex;
+    strand_event is_held, go_on;
+};
+
+static void *hold_until_told(void *arg)
 {
-    STRAND_LOCKED((strand_mutex *)mutex);
-    strand_sleep(20 * STRAND_MS);
+    struct held *held = arg;
+    STRAND_LOCKED(&held->mutex);
+    strand_event_set(&held->is_held);
+    strand_event_wait(&held->go_on);
     return NULL;
 }
 
 TEST_INSIDE(a_deadline_ends_the_waiting)
 {
-    strand_mutex mine = {0};
+    struct held held = {0};
     STRAND_SCOPE(s);
-    strand_spawn(s, hold_for_a_while, &mine);
-    while (strand_mutex_try_lock(&mine) == 0) {
-        strand_mutex_unlock(&mine);
-        strand_yield();
-    }
-    CHECK_THROWS(lock_for_a_moment, &mine, &STRAND_TIMED_OUT);
-    CHECK(!strand_mutex_held(&mine));
+    strand_spawn(s, hold_until_told, &held);
+    strand_event_wait(&held.is_held);
+    CHECK_THROWS(lock_for_a_moment, &held.mutex, &STRAND_TIMED_OUT);
+    CHECK(!strand_mutex_held(&held.mutex));
+    strand_event_set(&held.go_on);
     strand_scope_join(s);
-    CHECK_EQ(strand_mutex_try_lock(&mine), 0);
-    strand_mutex_unlock(&mine);
+    CHECK_EQ(strand_mutex_try_lock(&held.mutex), 0);
+    strand_mutex_unlock(&held.mutex);
 }
 
 TEST_INSIDE(trying_does_not_wait)
