@@ -15,8 +15,8 @@ shift 2
 output=$(mktemp) || exit 1
 trap 'rm -f "$output"' EXIT
 
-# told FILE WORD: what the comments of the file say, or nothing
-told()
+# word_of FILE WORD: what the comments of the file say, or nothing
+word_of()
 {
     sed -n "s|^/\* $2: \(.*\) \*/\$|\1|p" "$1"
 }
@@ -41,7 +41,7 @@ refuse()
 
 refused=0 status=0
 for file; do
-    only=$(told "$file" compiler) expected=$(told "$file" expect) flags=$(told "$file" flags)
+    only=$(word_of "$file" compiler) expected=$(word_of "$file" expect) flags=$(word_of "$file" flags)
     case ${only:-both} in
     both | "$kind") ;;
     *) continue ;;
@@ -50,7 +50,7 @@ for file; do
     *.cc) standard=gnu++11 ;;
     *) standard=gnu11 ;;
     esac
-    cases=$(told "$file" case)
+    cases=$(word_of "$file" case)
     while IFS= read -r one; do
         refuse "$file" "$one"
     done <<EOF

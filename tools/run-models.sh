@@ -23,8 +23,8 @@
 set -u
 export LC_ALL=C
 
-# told MODEL WORD: what stands behind it in the head
-told()
+# word_of MODEL WORD: what stands behind it in the head
+word_of()
 {
     sed -n "s|^/\* $2: \(.*\) \*/\$|\1|p" "$1" | head -n 1
 }
@@ -61,7 +61,7 @@ search()
 # shellcheck disable=SC2086
 verify()
 {
-    model=$(realpath "$1") cc=$(told "$1" cc) depth=$(told "$1" depth) round=-DNOFAIR cycles=-l
+    model=$(realpath "$1") cc=$(word_of "$1" cc) depth=$(word_of "$1" depth) round=-DNOFAIR cycles=-l
     grep -q '^/\* fair \*/$' "$1" && round=-DNFAIR=4 cycles='-l -f'
     rm -rf "$work"
     mkdir -p "$work" || exit 1

@@ -140,7 +140,7 @@ static int64_t resident_bytes(void)
     return (int64_t)resident * sysconf(_SC_PAGESIZE);
 }
 
-static void *tell_progress(void *arg)
+static void *report_progress(void *arg)
 {
     const struct crowd *crowd = *(const struct crowd *const *)arg;
     const struct clock *clock = &crowd->clock;
@@ -169,10 +169,10 @@ static void count_images(struct crowd *crowd, strand_fibre fibre)
 void *run_crowd(void *arg)
 {
     struct crowd *crowd = arg;
-    strand teller = {{0}};
+    strand reporter = {{0}};
     STRAND_SCOPE(scope);
     if (crowd->progress)
-        teller = strand_spawn_with(scope, STRAND_ATTR(.name = "progress"), tell_progress, &crowd, sizeof crowd);
+        reporter = strand_spawn_with(scope, STRAND_ATTR(.name = "progress"), report_progress, &crowd, sizeof crowd);
     {
         STRAND_SCOPE(machines);
         strand_attr attr = {.size = sizeof attr, .name = "machine"};
@@ -190,7 +190,7 @@ void *run_crowd(void *arg)
         strand_scope_join(machines);
         crowd->taken = strand_now().ns - start;
     }
-    strand_cancel(teller, NULL);
+    strand_cancel(reporter, NULL);
     if (crowd->progress && isatty(STDERR_FILENO))
         fputs("\r\033[K", stderr);
     crowd->outcome.down /= crowd->clock.end;

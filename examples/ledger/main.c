@@ -33,7 +33,7 @@ static void print_bank(const struct bank *bank)
 }
 
 /* Prints why the run ended and how far it came. */
-static void tell_end(const struct bank *bank, const strand_exception *e)
+static void report_end(const struct bank *bank, const strand_exception *e)
 {
     fprintf(stderr, "ledger: %s", strand_exception_text(e));
     if (bank->accounts) /* the file was open */
@@ -49,7 +49,7 @@ static void *run(void *arg)
     strand_exception *e = strand_try(run_bank, bank, NULL);
     int status = !e ? EXIT_SUCCESS : strand_exception_is(e, &STOPPED) ? INTERRUPTED : FAILED;
     if (e)
-        tell_end(bank, e);
+        report_end(bank, e);
     strand_exception_release(e);
     return (void *)(intptr_t)status;
 }

@@ -31,7 +31,7 @@ static int status_of(const strand_exception *e)
 }
 
 /* Prints why the run ended and how far it came. */
-static void tell_end(const struct pipeline *p, const strand_exception *e)
+static void report_end(const struct pipeline *p, const strand_exception *e)
 {
     if (status_of(e) == LATE)
         fprintf(stderr, "pipeline: the deadline of %g s has passed", (double)p->deadline / (double)STRAND_S);
@@ -51,7 +51,7 @@ static void *run(void *arg)
     strand_exception *e = strand_try(report, p, NULL);
     int status = status_of(e);
     if (e)
-        tell_end(p, e);
+        report_end(p, e);
     else if (p->bad)
         fprintf(stderr, "pipeline: %llu bad records of %llu are left out\n", (unsigned long long)p->bad,
                 (unsigned long long)p->lines);

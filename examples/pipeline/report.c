@@ -81,7 +81,7 @@ static void write_report(struct pipeline *p, struct lines *lines)
 }
 
 /* How full the buffers are tells which stage the others wait for. */
-static void tell_progress(struct pipeline *p)
+static void report_progress(struct pipeline *p)
 {
     char text[160];
     size_t batches = 0;
@@ -108,7 +108,7 @@ static void collect(struct pipeline *p, struct lines *lines)
         cases[TICK] = strand_on_tick(&ticker); /* else it stays a case that never happens */
     for (;;) {
         if (strand_select(cases, CASES, 0) == TICK) {
-            tell_progress(p);
+            report_progress(p);
         } else if (cases[RESULT].result == 0) {
             add_group(lines, group);
             drop_group(&group);

@@ -26,7 +26,7 @@ static struct {
     int pool_count;
     struct stop stops[STOPPERS + 1];
     _Atomic int64_t least; /* no call asks for an earlier instant, so far */
-    _Atomic int asked, told, in_shields, told_in_shields;
+    _Atomic int asked, notified, in_shields, notified_in_shields;
     bool ticks; /* somebody always has something to do */
     strand_event never;
 } world;
@@ -89,18 +89,18 @@ static void draw_stop(struct sim_life *me, struct stop *stop)
 
 /* ---- who hears of it --------------------------------------------------------------------------------------- */
 
-static void be_told(void)
+static void be_notified(void)
 {
     SIM_CHECK(world.asked > 0);
     SIM_CHECK(strand_stopping());
-    world.told++;
+    world.notified++;
 }
 
 static void wait_for_it(struct sim_life *me, void *arg)
 {
     (void)me, (void)arg;
     strand_wait_stopping();
-    be_told();
+    be_notified();
 }
 
 /* It may be too early, and once more. */
@@ -115,7 +115,7 @@ static void wait_in_a_shield(struct sim_life *me, void *arg)
     STRAND_SHIELD;
     world.in_shields++;
     wait_for_it(me, arg);
-    world.told_in_shields++;
+    world.notified_in_shields++;
 }
 
 static void look_for_it(struct sim_life *me, void *arg)
@@ -123,7 +123,7 @@ static void look_for_it(struct sim_life *me, void *arg)
     (void)arg;
     while (!strand_stopping())
         strand_sleep((1 + (int64_t)sim_draw(&me->chance, 9)) * STRAND_US);
-    be_told();
+    be_notified();
 }
 
 static void select_it(struct sim_life *me, void *arg)
@@ -134,7 +134,7 @@ static void select_it(struct sim_life *me, void *arg)
                                strand_on_time(strand_in((1 + (int64_t)sim_draw(&me->chance, 20)) * STRAND_US))};
         if (strand_select(cases, sim_one_in(&me->chance, 2) ? 2 : 3, 0) != 1)
             continue;
-        be_told();
+        be_notified();
         return;
     }
 }
@@ -272,8 +272,8 @@ static void root(struct sim_life *me, void *arg)
 
 static void oracle(void)
 {
-    SIM_CHECK_EQ(world.in_shields, world.told_in_shields);
-    sim_observe((uint64_t)world.asked << 32 | (uint64_t)world.told);
+    SIM_CHECK_EQ(world.in_shields, world.notified_in_shields);
+    sim_observe((uint64_t)world.asked << 32 | (uint64_t)world.notified);
 }
 
 SIM_WORKLOAD_THAT(SIM_NO_MEMORY | SIM_STOPPED, stops, root, oracle, world);

@@ -434,7 +434,7 @@ static void stop_all(void *state, strand_message *message)
 
 static const strand_actor_class ender = {.size = sizeof ender, .name = "ender", .receive = stop_all};
 
-static void *yield_till_told(void *flag)
+static void *yield_until_released(void *flag)
 {
     while (!*(_Atomic int *)flag)
         strand_yield();
@@ -443,16 +443,16 @@ static void *yield_till_told(void *flag)
 
 TEST_INSIDE(a_system_is_joined_when_it_has_been_stopped)
 {
-    static _Atomic int told;
-    told = 0;
+    static _Atomic int released;
+    released = 0;
     STRAND_SCOPE(scope);
-    strand_spawn(scope, yield_till_told, (void *)&told); /* so the run is not out of work */
+    strand_spawn(scope, yield_until_released, (void *)&released); /* so the run is not out of work */
     STRAND_ACTORS(system, NULL);
     strand_actor a = strand_actor_spawn(system, NULL, &ender, NULL, 0);
     CHECK_EQ(strand_tell(a, STRAND_MSG(get)), 0);
     strand_actors_join(system);
     CHECK(strand_actor_ended(a));
-    told = 1;
+    released = 1;
     strand_scope_join(scope);
 }
 

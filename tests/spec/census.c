@@ -127,7 +127,7 @@ static void check_lines(void)
     CHECK_CONTAINS(text, "  root, the root\n");
 }
 
-TEST_REAL(a_census_tells_how_much_stack_the_strands_of_a_place_have_used)
+TEST_REAL(a_census_reports_how_much_stack_the_strands_of_a_spawn_site_have_used)
 {
     strand_options asked = test_options(), told = test_options(), seeded = {.size = sizeof seeded};
     asked.census = true;

@@ -65,7 +65,7 @@ TEST(a_root_that_no_strand_can_wake_gets_a_deadlock)
     check_deadlock(wait_for_ever, NULL);
 }
 
-/* ---- rings ----------------------------------------------------------------------------------- */
+/* ---- cycles ---------------------------------------------------------------------------------- */
 
 static struct {
     strand_mutex mutex[3];
@@ -90,7 +90,7 @@ static void *take_two(void *arg)
     return NULL;
 }
 
-static void *make_ring(void *arg)
+static void *make_cycle(void *arg)
 {
     STRAND_SCOPE(scope);
     memset(&ring, 0, sizeof ring);
@@ -103,7 +103,7 @@ static void *make_ring(void *arg)
 
 TEST(strands_that_wait_for_each_others_locks_come_down_in_order)
 {
-    check_deadlock(make_ring, NULL);
+    check_deadlock(make_cycle, NULL);
     CHECK_EQ(ring.unwound, 3);
 }
 
@@ -112,7 +112,7 @@ static void *catch_and_go_on(void *arg)
     for (volatile int i = 0; i < 3; i++) {
         volatile bool caught = false;
         STRAND_TRY {
-            make_ring(NULL);
+            make_cycle(NULL);
         }
         STRAND_CATCH(&STRAND_DEADLOCK, e) {
             caught = true;
@@ -217,7 +217,7 @@ TEST(a_failure_on_the_way_out_is_not_lost)
     strand_exception_release(e);
 }
 
-static void check_ring_told(enum strand_out_of_work what, strand_fn *root, const char *words)
+static void check_cycle_reported(enum strand_out_of_work what, strand_fn *root, const char *words)
 {
     strand_exception *e;
     strand_options options = that(what, &e);
@@ -231,23 +231,23 @@ static void check_ring_told(enum strand_out_of_work what, strand_fn *root, const
 
 TEST(a_cycle_is_reported_though_the_run_ends)
 {
-    check_ring_told(STRAND_OUT_OF_WORK_END, make_ring, ", at the end of the run\n");
+    check_cycle_reported(STRAND_OUT_OF_WORK_END, make_cycle, ", at the end of the run\n");
 }
 
-static void *make_ring_while_stopped(void *arg)
+static void *make_cycle_while_stopped(void *arg)
 {
     CHECK_EQ(strand_run_stop(strand_run_self(), INT64_MAX, NULL), 0);
-    return make_ring(arg);
+    return make_cycle(arg);
 }
 
 TEST(a_cycle_is_reported_though_the_run_is_shut_down)
 {
-    check_ring_told(STRAND_OUT_OF_WORK_THROW, make_ring_while_stopped, ", while the run is shut down\n");
+    check_cycle_reported(STRAND_OUT_OF_WORK_THROW, make_cycle_while_stopped, ", while the run is shut down\n");
 }
 
 static strand_run_handle to_be_stopped;
 
-static void *stop_it_when_it_is_told_of(void *arg)
+static void *stop_it_when_it_is_reported(void *arg)
 {
     while (!lines_logged)
         usleep(1000);
@@ -255,19 +255,19 @@ static void *stop_it_when_it_is_told_of(void *arg)
     return arg;
 }
 
-static void *make_ring_beside_a_plain_thread(void *arg)
+static void *make_cycle_beside_a_plain_thread(void *arg)
 {
     to_be_stopped = strand_run_self();
-    return make_ring(arg);
+    return make_cycle(arg);
 }
 
 /* It might wake the root, for all that is known; but not those. */
 TEST_REAL(a_cycle_is_reported_though_a_plain_thread_might_act_on_the_run)
 {
     pthread_t thread;
-    CHECK_EQ(pthread_create(&thread, NULL, stop_it_when_it_is_told_of, NULL), 0);
-    check_ring_told(STRAND_OUT_OF_WORK_AUTO, make_ring_beside_a_plain_thread,
-                    "; from outside that can only be ended by stopping the run\n");
+    CHECK_EQ(pthread_create(&thread, NULL, stop_it_when_it_is_reported, NULL), 0);
+    check_cycle_reported(STRAND_OUT_OF_WORK_AUTO, make_cycle_beside_a_plain_thread,
+                         "; from outside that can only be ended by stopping the run\n");
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
@@ -285,7 +285,7 @@ TEST_REAL(a_stalled_run_is_logged_although_a_plain_thread_might_act_on_it)
     pthread_t thread;
     if (options.threads > 1)
         return;
-    CHECK_EQ(pthread_create(&thread, NULL, stop_it_when_it_is_told_of, NULL), 0);
+    CHECK_EQ(pthread_create(&thread, NULL, stop_it_when_it_is_reported, NULL), 0);
     CHECK_PTR(strand_run(&options, wait_beside_a_plain_thread, NULL), NULL);
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_PTR(e, NULL);

@@ -329,7 +329,7 @@ TEST_REAL_INSIDE(bytes_that_come_while_all_threads_are_busy_are_read)
 }
 
 /* contract 4.20, 4.23, 5.2 */
-TEST_INSIDE(an_interrupted_write_all_tells_how_many_bytes_had_gone)
+TEST_INSIDE(an_interrupted_write_all_reports_how_many_bytes_were_written)
 {
     uint64_t gone = 0, there = 0;
     open_pipe();

@@ -184,7 +184,7 @@ TEST_REAL_INSIDE(a_descriptor_without_calls_is_no_file)
 
 /* ---- strands that still wait ----------------------------------------------------------------------------------- */
 
-static void *be_told_that_it_is_gone(void *arg)
+static void *be_notified_that_it_is_gone(void *arg)
 {
     CHECK_EQ(strand_read(fd, &byte, 1), -EBADF);
     return arg;
@@ -202,7 +202,7 @@ TEST_REAL_INSIDE(a_waiter_at_a_descriptor_closed_outside_gets_an_error_when_the_
 {
     STRAND_SCOPE(scope);
     fd = make_socket();
-    strand waiter = strand_spawn(scope, be_told_that_it_is_gone, NULL);
+    strand waiter = strand_spawn(scope, be_notified_that_it_is_gone, NULL);
     test_await_blocked("blocked: ", 1);
     int kept = far_side; /* so the poller reports nothing */
     reuse(make_socket());
@@ -220,7 +220,7 @@ TEST_REAL_INSIDE(a_waiter_at_a_descriptor_closed_outside_gets_an_error_when_the_
     int ends[2];
     STRAND_SCOPE(scope);
     fd = make_socket();
-    strand waiter = strand_spawn(scope, be_told_that_it_is_gone, NULL);
+    strand waiter = strand_spawn(scope, be_notified_that_it_is_gone, NULL);
     test_await_blocked("blocked: ", 1);
     int kept = dup(fd);
     CHECK_EQ(close(fd), 0);
@@ -257,7 +257,7 @@ TEST_REAL_INSIDE(a_select_on_a_number_that_is_used_again_begins_while_waiters_of
     for (int i = 0; i < 3; i++) {
         STRAND_SCOPE(scope);
         fd = make_socket();
-        strand waiter = strand_spawn(scope, be_told_that_it_is_gone, NULL);
+        strand waiter = strand_spawn(scope, be_notified_that_it_is_gone, NULL);
         test_await_blocked("blocked: ", 1);
         int kept = far_side; /* so the poller reports nothing */
         reuse(make_socket());
@@ -300,9 +300,9 @@ TEST_REAL_INSIDE(forgetting_a_descriptor_wakes_those_who_wait_and_closes_nothing
 {
     STRAND_SCOPE(scope);
     fd = make_socket();
-    strand_spawn(scope, be_told_that_it_is_gone, NULL);
+    strand_spawn(scope, be_notified_that_it_is_gone, NULL);
     strand_spawn(scope, select_until_it_is_gone, NULL);
-    strand_spawn(scope, be_told_that_it_is_gone, NULL);
+    strand_spawn(scope, be_notified_that_it_is_gone, NULL);
     test_await_blocked("blocked: ", 3);
     strand_forget(fd);
     strand_scope_join(scope);

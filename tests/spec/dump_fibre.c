@@ -191,7 +191,7 @@ static void *come_and_go(void *rounds)
     return NULL;
 }
 
-static void *spin_until_told(void *arg)
+static void *spin_until_released(void *arg)
 {
     started = 1;
     while (started != 2)
@@ -203,7 +203,7 @@ static void *dump_while_fibres_switch(void *arg)
 {
     STRAND_SCOPE(scope);
     started = 0;
-    strand_spawn(scope, spin_until_told, NULL);
+    strand_spawn(scope, spin_until_released, NULL);
     test_yield_until(&started, 1);
     for (int i = 0; i < 4; i++)
         strand_spawn(scope, come_and_go, TEST_PTR(test_scale(2000)));

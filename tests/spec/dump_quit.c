@@ -12,7 +12,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static _Atomic int started, told;
+static _Atomic int started, released;
 static _Atomic int handled;
 static int dumped = -1; /* what stands in the place of standard error */
 static int standard_error;
@@ -79,13 +79,13 @@ static void *raise_when_started(void *arg)
         await_dumped(raiser->runs);
     else
         check_not_dumped();
-    told = 1;
+    released = 1;
     return NULL;
 }
 
 static void raise_later(struct raiser *raiser, int count, size_t runs)
 {
-    started = told = 0;
+    started = released = 0;
     *raiser = (struct raiser){.count = count, .runs = runs};
     CHECK_EQ(pthread_create(&raiser->thread, NULL, raise_when_started, raiser), 0);
 }
@@ -94,7 +94,7 @@ static void raise_later(struct raiser *raiser, int count, size_t runs)
 __attribute__((no_sanitize("thread"))) static NOINLINE void compute(void)
 {
     started++;
-    while (!*(volatile int *)&told)
+    while (!*(volatile int *)&released)
         continue;
 }
 
@@ -138,12 +138,12 @@ static void run(strand_fn *root, int threads, bool quit)
     strand_exception_release(uncaught);
 }
 
-static void *all_doze_till_told(void *arg)
+static void *all_doze_until_released(void *arg)
 {
     STRAND_SCOPE(scope);
     for (int i = 0; i < 3; i++)
         strand_spawn_with(scope, STRAND_ATTR(.name = "dozing"), dozes, arg, 0);
-    while (!told)
+    while (!released)
         strand_sleep(10 * STRAND_MS);
     strand_scope_cancel(scope, NULL);
     return NULL;
@@ -174,7 +174,7 @@ static bool all_slept(int threads)
 {
     struct raiser raiser;
     raise_later(&raiser, 3, 1);
-    run(all_doze_till_told, threads, true);
+    run(all_doze_until_released, threads, true);
     pthread_join(raiser.thread, NULL);
     CHECK_EQ(test_count(text, "strand 'dozing'"), 3);
     return test_count(text, "at doze+0x") == 3 && test_count(text, "blocked: sleeps") >= 3;
@@ -189,7 +189,7 @@ TEST_REAL(quit_prints_the_strands_while_all_sleep)
 
 static void *another_run(void *arg)
 {
-    run(all_doze_till_told, 1, true);
+    run(all_doze_until_released, 1, true);
     return arg;
 }
 
@@ -199,7 +199,7 @@ TEST_REAL(quit_prints_the_strands_of_every_run_that_asked)
     pthread_t thread;
     raise_later(&raiser, 6, 2);
     CHECK_EQ(pthread_create(&thread, NULL, another_run, NULL), 0);
-    run(all_doze_till_told, 2, true);
+    run(all_doze_until_released, 2, true);
     pthread_join(thread, NULL);
     pthread_join(raiser.thread, NULL);
     CHECK(test_count(text, "libstrand: SIGQUIT\n") >= 2);
@@ -217,7 +217,7 @@ TEST_REAL(a_handler_that_was_there_before_is_called_as_well_and_is_back_after_th
     struct sigaction own = {.sa_handler = note_it}, now;
     CHECK_EQ(sigaction(SIGQUIT, &own, NULL), 0);
     raise_later(&raiser, 3, 1);
-    run(all_doze_till_told, 2, true);
+    run(all_doze_until_released, 2, true);
     pthread_join(raiser.thread, NULL);
     CHECK_EQ(handled, 1);
     CHECK_EQ(sigaction(SIGQUIT, NULL, &now), 0);
@@ -230,7 +230,7 @@ TEST_REAL(a_run_that_did_not_ask_leaves_quit_alone)
     struct sigaction own = {.sa_handler = note_it};
     CHECK_EQ(sigaction(SIGQUIT, &own, NULL), 0);
     raise_later(&raiser, 3, 0);
-    run(all_doze_till_told, 2, false);
+    run(all_doze_until_released, 2, false);
     pthread_join(raiser.thread, NULL);
     CHECK_EQ(handled, 1);
     CHECK_EQ(test_count(text, "strands: "), 0);
@@ -258,7 +258,7 @@ TEST_REAL(the_environment_asks_for_all_runs)
     struct raiser raiser;
     setenv("STRAND_DUMP_ON_QUIT", "1", 1);
     raise_later(&raiser, 3, 1);
-    run(all_doze_till_told, 2, false);
+    run(all_doze_until_released, 2, false);
     pthread_join(raiser.thread, NULL);
     CHECK_CONTAINS(text, "libstrand: SIGQUIT\n");
 }
@@ -267,7 +267,7 @@ static void *come_and_go(void *arg)
 {
     STRAND_SCOPE(scope);
     started++;
-    while (!told) {
+    while (!released) {
         for (int i = 0; i < 10; i++)
             strand_spawn(scope, test_return, arg);
         strand_scope_join(scope);
@@ -298,7 +298,7 @@ static void *short_root(void *arg)
 
 static void *raise_often(void *arg)
 {
-    while (!told) {
+    while (!released) {
         kill(getpid(), SIGQUIT);
         usleep(300);
     }
@@ -309,7 +309,7 @@ static void *raise_often(void *arg)
 static bool few_are_waited_for(void)
 {
     pthread_t raiser;
-    told = 0;
+    released = 0;
     catch_standard_error();
     CHECK_EQ(pthread_create(&raiser, NULL, raise_often, NULL), 0);
     for (long i = test_scale(200); i > 0; i--) {
@@ -318,7 +318,7 @@ static bool few_are_waited_for(void)
         options.dump_on_quit = true;
         strand_run(&options, short_root, NULL);
     }
-    told = 1;
+    released = 1;
     pthread_join(raiser, NULL);
     dup2(standard_error, 2);
     read_dumped();

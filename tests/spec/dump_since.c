@@ -80,7 +80,7 @@ static void *write_later(void *arg)
     return arg;
 }
 
-static void *read_and_tell(void *arg)
+static void *read_and_notify(void *arg)
 {
     char byte, text[8192] = "";
     int told[2];
@@ -103,5 +103,5 @@ static void *read_and_tell(void *arg)
 
 TEST_REAL(a_thread_that_was_idle_is_not_said_to_have_been_busy)
 {
-    some_attempt_is_right(read_and_tell);
+    some_attempt_is_right(read_and_notify);
 }

@@ -545,7 +545,7 @@ static void log_whether_unwinding(int *unused)
     test_log(strand_unwinding() ? "unwinding" : "normal");
 }
 
-TEST_INSIDE(a_clean_up_can_tell_an_exception_from_a_normal_way_out)
+TEST_INSIDE(a_clean_up_can_distinguish_an_exception_from_a_normal_way_out)
 {
     STRAND_TRY {
         {

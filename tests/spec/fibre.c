@@ -276,7 +276,7 @@ TEST_INSIDE(a_strand_on_a_fibre_opens_another)
     strand_scope_join(scope);
 }
 
-static void *sleep_and_tell(void *child)
+static void *sleep_and_report(void *child)
 {
     volatile uint64_t mine[WORDS];
     fill(mine, 3);
@@ -294,7 +294,7 @@ TEST_INSIDE(leaving_the_scope_cancels_strands_on_a_fibre_and_waits_for_their_cle
         STRAND_SCOPE(scope);
         strand_fibre fibre = strand_fibre_open(scope, NULL);
         for (int i = 0; i < 5; i++)
-            test_spawn_on_fibre(scope, fibre, sleep_and_tell, &children[i]);
+            test_spawn_on_fibre(scope, fibre, sleep_and_report, &children[i]);
         for (int i = 0; i < 5; i++)
             test_yield_until(&children[i].started, 1);
         strand_scope_cancel(scope, NULL);
@@ -309,7 +309,7 @@ TEST_INSIDE(leaving_with_live_strands_on_a_fibre_is_an_error_as_ever)
     child = (struct test_child){0};
     STRAND_TRY {
         STRAND_SCOPE(scope);
-        test_spawn_on_fibre(scope, strand_fibre_open(scope, NULL), sleep_and_tell, &child);
+        test_spawn_on_fibre(scope, strand_fibre_open(scope, NULL), sleep_and_report, &child);
         test_yield_until(&child.started, 1);
     }
     STRAND_CATCH(&STRAND_LIVE_STRANDS, e) {
@@ -551,7 +551,7 @@ static void *uses_and_asks(void *arg)
     return arg;
 }
 
-TEST_REAL_INSIDE(a_fibre_tells_how_much_of_its_stack_is_in_use_and_was_at_most)
+TEST_REAL_INSIDE(a_fibre_reports_how_much_of_its_stack_is_in_use_and_was_at_most)
 {
     STRAND_SCOPE(scope);
     strand_fibre one = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.stack_size = 1024 * KIB));
@@ -1079,7 +1079,7 @@ static void *look_where(void *arg)
     return arg;
 }
 
-TEST_INSIDE(a_strand_can_tell_what_lies_on_a_shared_stack)
+TEST_INSIDE(a_strand_can_check_what_lies_on_a_shared_stack)
 {
     char local = 0;
     STRAND_SCOPE(scope);

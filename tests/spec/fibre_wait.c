@@ -401,7 +401,7 @@ static void *wait_for_go(void *arg)
     return arg;
 }
 
-static void *fail_when_told(void *arg)
+static void *fail_when_released(void *arg)
 {
     test_yield_until(&s.go, 1);
     strand_throw(&TEST_ERROR, "%s", (const char *)arg);
@@ -430,7 +430,7 @@ static const struct kind kind_join_guest = {"join one of the same fibre", nothin
 static void join_failure(void)
 {
     STRAND_SCOPE(scope);
-    strand child = strand_spawn_with(scope, STRAND_ATTR(.fibre = s.fibre), fail_when_told, "told", 0);
+    strand child = strand_spawn_with(scope, STRAND_ATTR(.fibre = s.fibre), fail_when_released, "told", 0);
     strand_exception *e = strand_try(test_join, &child, NULL);
     CHECK(e);
     if (strand_exception_kind(e) != &TEST_ERROR)

@@ -112,7 +112,7 @@ TEST_PROGRAM(the_child_of_a_function_that_the_library_has_called_does_not_come_b
     dies("handler:return", "fork");
 }
 
-TEST_PROGRAM(what_any_thread_may_call_tells_the_child_that_nothing_is_there)
+TEST_PROGRAM(what_any_thread_may_call_reports_to_the_child_that_nothing_is_there)
 {
     lives("root:any", 0);
     lives("plain:any", 0);

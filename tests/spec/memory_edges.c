@@ -325,7 +325,7 @@ static void read_and_count(void *state, strand_message *message)
 
 static const strand_actor_class reading = {.size = sizeof reading, .name = "reading", .receive = read_and_count};
 
-static void *write_and_tell(void *mine)
+static void *write_and_notify(void *mine)
 {
     long *slip_at = mine;
     for (int i = 0; i < TELLS; i++) {
@@ -349,7 +349,7 @@ static void *exchange_messages(void *arg)
         world.plain = 0;
         reader = strand_actor_spawn(system, NULL, &reading, NULL, 0);
         for (int n = 0; n < TELLERS; n++)
-            strand_spawn(scope, write_and_tell, slips[n]);
+            strand_spawn(scope, write_and_notify, slips[n]);
         strand_scope_join(scope);
         CHECK_EQ(strand_actor_stop(reader, STRAND_STOP_LAST), 0);
         CHECK_EQ(strand_actor_wait(reader), 0);

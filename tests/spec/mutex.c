@@ -109,7 +109,7 @@ TEST_INSIDE(waiters_are_served_in_fifo_order)
     CHECK_LOG("a b c d");
 }
 
-static void *lock_until_told(void *arg)
+static void *lock_until_released(void *arg)
 {
     STRAND_LOCKED(&m);
     test_yield_until(&go_on, 1);
@@ -123,7 +123,7 @@ TEST_INSIDE(no_caller_overtakes_a_waiter)
     m = (strand_mutex){{0}};
     go_on = 0;
     strand_mutex_lock(&m);
-    spawn_waiter(s, lock_until_told, NULL, 1);
+    spawn_waiter(s, lock_until_released, NULL, 1);
     strand_mutex_unlock(&m);
     CHECK_EQ(strand_mutex_try_lock(&m), -EAGAIN);
     go_on = 1;

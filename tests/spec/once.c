@@ -53,7 +53,7 @@ TEST_RACE(one_of_many_simultaneous_callers_runs_it)
     }
 }
 
-static void *run_until_told(void *arg)
+static void *run_until_released(void *arg)
 {
     runs++;
     test_yield_until(&go_on, 1);
@@ -62,7 +62,7 @@ static void *run_until_told(void *arg)
 
 static void *run_and_fail(void *arg)
 {
-    run_until_told(arg);
+    run_until_released(arg);
     strand_throw(&TEST_ERROR, "failed");
 }
 
@@ -71,9 +71,9 @@ static void *call_and_fail(void *arg)
     return strand_once_run(&once, run_and_fail, arg);
 }
 
-static void *call_until_told(void *arg)
+static void *call_until_released(void *arg)
 {
-    return strand_once_run(&once, run_until_told, arg);
+    return strand_once_run(&once, run_until_released, arg);
 }
 
 /* contract 5.6 */
@@ -110,7 +110,7 @@ TEST_INSIDE(a_run_that_is_cancelled_does_not_count)
 {
     STRAND_SCOPE(s);
     start();
-    strand first = strand_spawn(s, call_until_told, TEST_PTR(1));
+    strand first = strand_spawn(s, call_until_released, TEST_PTR(1));
     test_yield_until(&runs, 1);
     strand second = strand_spawn(s, call, TEST_PTR(2));
     test_await_blocked("waits for once", 1);
@@ -124,7 +124,7 @@ TEST_INSIDE(a_cancelled_waiter_leaves_no_trace)
 {
     STRAND_SCOPE(s);
     start();
-    strand first = strand_spawn(s, call_until_told, TEST_PTR(1));
+    strand first = strand_spawn(s, call_until_released, TEST_PTR(1));
     test_yield_until(&runs, 1);
     strand second = strand_spawn(s, call, TEST_PTR(2));
     test_await_blocked("waits for once", 1);

@@ -514,7 +514,7 @@ TEST_INSIDE(with_a_hook_those_are_pruned_first_that_may_not_go_and_then_the_lowe
 }
 
 /* */
-TEST_INSIDE(the_parent_tells_a_pruned_child_from_one_that_it_cancelled)
+TEST_INSIDE(the_parent_distinguishes_a_pruned_child_from_one_that_it_cancelled)
 {
     struct waiter waiters[2];
     strand children[2];
@@ -597,7 +597,7 @@ TEST_INSIDE(a_child_that_lets_a_pruning_of_its_own_child_through_was_not_pruned_
 }
 
 /* */
-TEST_INSIDE(joining_a_scope_tells_the_two_apart_too)
+TEST_INSIDE(joining_a_scope_distinguishes_the_two_too)
 {
     struct waiter waiters[2];
     MAKE(sem, .permits = 1, .compare = by_number);

@@ -391,7 +391,7 @@ struct ports {
     _Atomic int told;
 };
 
-static void *tell_the_port(void *arg)
+static void *send_to_the_port(void *arg)
 {
     struct ports *ports = arg;
     ports->told = strand_tcp_port(ports->listener);
@@ -404,7 +404,7 @@ static void *listen_and_ask(void *arg)
     ports->listener = strand_listen_tcp("127.0.0.1", 0);
     CHECK(ports->listener >= 0);
     int port = strand_tcp_port(ports->listener);
-    CHECK_EQ(strand_sim_thread(tell_the_port, arg), 0);
+    CHECK_EQ(strand_sim_thread(send_to_the_port, arg), 0);
     while (!ports->told)
         strand_yield();
     CHECK_EQ(ports->told, port);

@@ -23,7 +23,7 @@ static struct {
     _Atomic int begun, cleaned, drained;
     strand_run_handle run;
     int64_t drain;
-    strand_time told, ended;
+    strand_time stopped, ended;
 } seen;
 
 static strand_options usual(void)
@@ -107,7 +107,7 @@ TEST(a_failure_on_the_way_out_is_not_lost)
 
 /* ---- draining ---------------------------------------------------------------------------------- */
 
-static void *accept_until_told(void *arg)
+static void *accept_until_stopped(void *arg)
 {
     strand_wait_stopping();
     CHECK(strand_stopping());
@@ -145,11 +145,11 @@ static void *drain(void *arg)
 {
     STRAND_SCOPE(scope);
     for (int i = 0; i < 3; i++) {
-        strand_spawn(scope, accept_until_told, arg);
+        strand_spawn(scope, accept_until_stopped, arg);
         strand_spawn(scope, accept_by_a_select, arg);
     }
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 1));
-    strand_spawn_with(scope, STRAND_ATTR(.pool = pool), accept_until_told, arg, 0);
+    strand_spawn_with(scope, STRAND_ATTR(.pool = pool), accept_until_stopped, arg, 0);
     strand_spawn_with(scope, STRAND_ATTR(.pool = pool), stop_when_all_have_begun, arg, 0);
     strand_scope_join(scope);
     strand_wait_stopping();
@@ -409,7 +409,7 @@ TEST_REAL(a_strand_of_another_run_may_stop_it)
     CHECK_PTR(e, NULL);
 }
 
-static void *compute_until_told(void *arg)
+static void *compute_until_stopped(void *arg)
 {
     struct sigaction action = {.sa_handler = on_signal};
     seen.run = strand_run_self();
@@ -432,7 +432,7 @@ static void *compute_until_told(void *arg)
 TEST_REAL(a_strand_that_computes_sees_that_the_run_is_stopped)
 {
     strand_options options = usual();
-    CHECK_PTR(strand_run(&options, compute_until_told, &options), &options);
+    CHECK_PTR(strand_run(&options, compute_until_stopped, &options), &options);
     CHECK_PTR(e, NULL);
 }
 
@@ -461,7 +461,7 @@ static void *end_meanwhile(void *arg)
     STRAND_SCOPE(scope);
     seen.run = strand_run_self();
     CHECK_EQ(strand_sim_thread(stop_a_few_times, NULL), 0);
-    strand child = strand_spawn(scope, accept_until_told, arg);
+    strand child = strand_spawn(scope, accept_until_stopped, arg);
     strand_join(child);
     return arg;
 }

@@ -340,7 +340,7 @@ static void replay_next(long seed)
     setenv("STRAND_SEED", text, 1);
 }
 
-TEST_REAL(a_search_and_the_replay_of_what_it_found_tell_the_same_steps_of_strands_by_name_and_number)
+TEST_REAL(a_search_and_the_replay_of_what_it_found_report_the_same_steps_of_strands_by_name_and_number)
 {
     test_program(&o, "search", "fails");
     CHECK_CONTAINS(o.out, "result 1, seed ");

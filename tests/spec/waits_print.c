@@ -261,7 +261,7 @@ TEST_INSIDE(the_strands_that_would_have_to_act_are_named)
     PLAY_ALL(joins_and_locks, false, strand_waits_print);
 }
 
-/* ---- rings ------------------------------------------------------------------------------------------------- */
+/* ---- cycles ------------------------------------------------------------------------------------------------ */
 
 struct two {
     strand_mutex *first, *second;

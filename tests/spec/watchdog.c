@@ -306,7 +306,7 @@ TEST_REAL(a_strand_that_holds_its_thread_in_a_clean_up_is_said_to_unwind)
 
 /* ---- clean-ups that block -------------------------------------------------------------------------------- */
 
-static NOINLINE void rest_till_told(void)
+static NOINLINE void sleep_until_released(void)
 {
     char byte;
     CHECK_EQ(strand_read(reports.signal[0], &byte, 1), 1);
@@ -316,7 +316,7 @@ static NOINLINE void rest_till_told(void)
 static NOINLINE void block_at_the_end(int *mark)
 {
     (void)mark;
-    rest_till_told();
+    sleep_until_released();
     __asm__ volatile("");
 }
 
@@ -377,9 +377,9 @@ static void *yields_in_a_clean_up(void *arg)
 static const struct late_case cleaners[] = {
     CLEANS_UP("blocks", catches, blocks_in_a_clean_up, .threads = 2, CLEAN_UPS_ALONE,
               .where = "blocked: waits for descriptor ",
-              .texts = {"strand 'cleaner' #", "      at rest_till_told+0x", "      at block_at_the_end"}),
+              .texts = {"strand 'cleaner' #", "      at sleep_until_released+0x", "      at block_at_the_end"}),
     CLEANS_UP("blocks, its frames are copied out", one_blocks_in_a_clean_up_and_is_copied_out, NULL, .threads = 2,
-              CLEAN_UPS_ALONE, .texts = {"      at rest_till_told+0x"}),
+              CLEAN_UPS_ALONE, .texts = {"      at sleep_until_released+0x"}),
     CLEANS_UP("yields all the time", catches, yields_in_a_clean_up, .threads = 1, CLEAN_UPS_ALONE),
     CLEANS_UP("blocks, with the limit for strands that hold their thread", catches, blocks_in_a_clean_up, .threads = 1,
               .holds_ns = PATIENT),
@@ -599,7 +599,7 @@ static void *delays_nobody(void *arg)
     return arg;
 }
 
-TEST_REAL(what_is_not_delayed_is_not_told)
+TEST_REAL(what_is_not_delayed_is_not_reported)
 {
     strand_options options = watched(1);
     const struct kept *kept = first_report("root", &options, delays_nobody, NULL);

@@ -42,7 +42,7 @@ static uint64_t count_late(int threads, strand_fn *root)
     return late_at_the_end + (uint64_t)reports.count;
 }
 
-static void *yields_till_told(void *arg)
+static void *yields_until_released(void *arg)
 {
     while (!reports.released)
         strand_yield();
@@ -53,7 +53,7 @@ static void *yields_till_told(void *arg)
 static void *computes_in_short_pieces(void *arg)
 {
     STRAND_SCOPE(scope);
-    strand_spawn(scope, yields_till_told, NULL);
+    strand_spawn(scope, yields_until_released, NULL);
     for (strand_time end = strand_in(2 * patience); is_before(end);) {
         strand_time piece = strand_in(5 * STRAND_MS);
         while (is_before(piece))
@@ -301,7 +301,7 @@ static NOINLINE void be_late_once(void)
 /* Each of so many keeps a thread of its own in the system, until there is a report after some that were left out. */
 enum { MANY = 16, AT_ONCE = 10 };
 
-static void *is_late_till_told(void *arg)
+static void *is_late_until_released(void *arg)
 {
     struct pollfd wait = {.fd = reports.signal[0], .events = POLLIN};
     CHECK_EQ(poll(&wait, 1, -1), 1);
@@ -312,8 +312,8 @@ static void *many_are_late(void *arg)
 {
     STRAND_SCOPE(scope);
     for (int i = 1; i < MANY; i++)
-        strand_spawn(scope, is_late_till_told, NULL);
-    is_late_till_told(NULL);
+        strand_spawn(scope, is_late_until_released, NULL);
+    is_late_until_released(NULL);
     strand_scope_join(scope);
     return arg;
 }

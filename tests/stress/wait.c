@@ -58,7 +58,7 @@ TEST_REAL(a_chain_of_waits_comes_to_its_end)
 static strand awaited;
 static _Atomic int go, it_ended;
 
-static void *end_when_told(void *arg)
+static void *end_when_released(void *arg)
 {
     test_yield_until(&go, 1);
     it_ended = 1;
@@ -80,7 +80,7 @@ static void *crowds_of_waiters_for_a_while(void *arg)
         STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
         strand waiters[40];
         go = it_ended = 0;
-        awaited = strand_spawn(scope, end_when_told, arg);
+        awaited = strand_spawn(scope, end_when_released, arg);
         for (int i = 0; i < 40; i++) {
             waiters[i] = strand_spawn(scope, wait_for_it, arg);
             if (i == 20)

@@ -98,7 +98,7 @@ static void close_both(const int ends[2])
 
 static struct arch_fd_object object;
 
-static void kinds_are_told_apart(void)
+static void kinds_are_distinguished(void)
 {
     int own, ends[2], fd = open("/", O_RDONLY);
     CHECK_EQUAL(arch_fd_kind(fd, &own, &object), ARCH_FD_FILE);
@@ -132,7 +132,7 @@ static void a_number_without_calls_is_of_no_kind(void)
     close(fd);
 }
 
-static void objects_are_told_apart(void)
+static void objects_are_distinguished(void)
 {
     int ends[2], more[2], event = eventfd(0, 0);
     struct arch_fd_object other;
@@ -249,7 +249,7 @@ static int64_t write_three(int fd, int error)
     return put;
 }
 
-static void what_can_t_be_told_not_to_wait_is_asked_first(void)
+static void readiness_is_polled_first_where_rwf_nowait_is_refused(void)
 {
     static const int errors[] = {EOPNOTSUPP, ENOSYS};
     for (int i = 0; i < 2; i++) {
@@ -423,13 +423,13 @@ static void only_some_signals_can_be_watched(void)
 int main(void)
 {
     CHECK_EQUAL(arch_process_start(), 0);
-    kinds_are_told_apart();
+    kinds_are_distinguished();
     a_number_without_calls_is_of_no_kind();
-    objects_are_told_apart();
+    objects_are_distinguished();
     terminals_get_a_descriptor_of_our_own();
     readiness_is_what_poll_says();
     disturbed_calls_are_made_again();
-    what_can_t_be_told_not_to_wait_is_asked_first();
+    readiness_is_polled_first_where_rwf_nowait_is_refused();
     what_is_asked_first_may_be_refused_too();
     CHECK_CHILD(a_broken_pipe_raises_no_signal);
     closing_and_blanking();

@@ -308,7 +308,7 @@ static void leave_nobody_catches(void)
 }
 
 /* contract 9.3 */
-static void an_exception_that_nobody_catches_is_told_and_ends_the_program(void)
+static void an_exception_that_nobody_catches_is_reported_and_ends_the_program(void)
 {
     char text[4096];
     int status = in_child(leave_nobody_catches, text, sizeof text);
@@ -361,6 +361,6 @@ int main(void)
     co_resume(&co);
     CHECK(co.ended);
     co_free(&co);
-    an_exception_that_nobody_catches_is_told_and_ends_the_program();
+    an_exception_that_nobody_catches_is_reported_and_ends_the_program();
     return failures != 0;
 }

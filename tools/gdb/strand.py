@@ -732,9 +732,9 @@ strand ID bt         the functions that strand ID is in, the innermost first"""
             most = len(found) if everything else SHOWN_MOST
             for _, address, guest, _ in found[:most]:
                 print(Strand(run, address, guest).line())
-            self.tell_of_more("list", len(found) - most)
+            self.print_omitted("list", len(found) - most)
 
-    def tell_of_more(self, command, count):
+    def print_omitted(self, command, count):
         if count > 0:
             print("and %d more: strand %s all" % (count, command))
 
@@ -754,7 +754,7 @@ strand ID bt         the functions that strand ID is in, the innermost first"""
                 print("  " * depth + Strand(run, address, guest).line())
                 shown += 1
                 waiting += [(child, depth + 1) for child in reversed(below.get(address, []))]
-            self.tell_of_more("tree", len(found) - most)
+            self.print_omitted("tree", len(found) - most)
 
     def one(self, number, trace):
         for run in runs():
