@@ -14,7 +14,7 @@
 
 #include <errno.h>
 
-static COLD __attribute__((noreturn)) void strangers_child(struct cb *c, const char *function)
+static COLD __attribute__((noreturn)) void misuse_by_non_owner(struct cb *c, const char *function)
 {
     if (!cb_is_ours(thread_self(), c))
         misuse_foreign(function, "strand");
@@ -46,7 +46,7 @@ static inline __attribute__((always_inline)) struct cb *child_of(struct cb *me, 
     if (UNLIKELY(!c))
         gone(handle, function);
     if (UNLIKELY(!c->anchor || c->anchor->block.owner != me))
-        strangers_child(c, function);
+        misuse_by_non_owner(c, function);
     return c;
 }
 

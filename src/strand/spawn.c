@@ -161,8 +161,8 @@ static int anchor(struct thread *thread, struct scope *scope, struct cb *c)
 }
 
 /* Finds a scope that another strand opened, and takes a reference to it. */
-static int strangers_scope(struct thread *thread, struct cb *me, strand_scope handle, const char *function,
-                           struct scope **out)
+static int scope_of_other_strand(struct thread *thread, struct cb *me, strand_scope handle, const char *function,
+                                 struct scope **out)
 {
     if (!handle_is_open(handle))
         scope_of_owner(me, handle, function); /* misuse */
@@ -251,7 +251,7 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
     bool mine = scope && block_owner(&scope->block) == me;
     if (!plan->fn)
         MISUSE(function, "", "the function is NULL: pass the one to run");
-    int error = mine ? 0 : strangers_scope(thread, me, handle, function, &scope);
+    int error = mine ? 0 : scope_of_other_strand(thread, me, handle, function, &scope);
     if (error)
         return error;
     struct cb *c;

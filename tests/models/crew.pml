@@ -48,7 +48,7 @@ byte queued, threads, running, sleeping;
 byte callers = CALLERS; /* all have entered */
 bit closing, freed, told;
 byte refusals;
-bit strangers, goes; /* the crew ends while callers are inside; threads do not sleep for ever */
+bit unrelated, goes; /* the crew ends while callers are inside; threads do not sleep for ever */
 
 /* Threads by their number: made; in the list of those that sleep; to wake up. */
 bit made[THREADS], asleep[THREADS], woken[THREADS];
@@ -215,7 +215,7 @@ proctype caller(byte me)
 active proctype owner()
 {
     bit waits;
-    strangers || !callers;
+    unrelated || !callers;
     d_step {
         closing = 1;
         turn_away(REFUSED);
@@ -240,8 +240,8 @@ init
 {
     atomic {
         if
-        :: strangers = 1
-        :: strangers = 0
+        :: unrelated = 1
+        :: unrelated = 0
         fi;
         if
         :: goes = 1

@@ -1,6 +1,6 @@
 /*
- * The end of a strand, against its owner (which joins, is interrupted, leaves, or hands it off) and against a stranger
- * that waits.
+ * The end of a strand, against its owner (which joins, is interrupted, leaves, or hands it off) and against an
+ * unrelated strand that waits.
  *
  * MODELS    src/strand/end.h: end_strand, end_wake, ends_link, end_consume
  *           src/strand/end.c: publish, wake_waiters
@@ -12,8 +12,8 @@
  *           Labels [E1] [E2] [E3] [C1] [C2].
  * ABSTRACTS the list of wait nodes to a set; serials to one bit: once the control block is freed, every handle is
  *           stale; a scope's lock to d_step; `expected` (see scope.pml) to the new owner's waiting until it has the
- *           child; the interruptions of owner and stranger to one each, which may come at any time or never. Spinning
- *           is a guard.
+ *           child; the interruptions of owner and unrelated strand to one each, which may come at any time or never.
+ *           Spinning is a guard.
  * CHECKED   [E1] no process touches the control block once its memory may serve another strand; [E2] every linked node
  *           is released once, while its operation is still under way; [E3] [C2] when the end of a failed child can be
  *           seen, its scope has been raised; [C1] a child never ends into a scope that has been left; a woken waiter
@@ -25,7 +25,7 @@
  *           RAISELATE      the failure is raised after OVER
  *           UNLOCKLATE     OVER and the lock's release are two stores
  *           WAKEEARLY      a waiter runs before OVER
- *           NOREF          the stranger takes no reference to the strand that it waits for
+ *           NOREF          the unrelated strand takes no reference to the strand that it waits for
  *           NOHANDLOCK     a hand-off does not lock the child's end
  *           NOLETGO        the end releases only nodes whose waits it has won
  *           NOOVER         linking does not check whether the end has come
@@ -46,7 +46,7 @@
 /* large */
 
 #define OWNER 0
-#define STRANGER 1
+#define UNRELATED 1
 #define HEIR 2 /* the owner after a hand-off */
 #define NOBODY 3
 
@@ -338,7 +338,7 @@ proctype owner(byte me)
 #endif
 }
 
-proctype stranger(byte me)
+proctype unrelated(byte me)
 {
     bit mine, won;
     if
@@ -369,8 +369,8 @@ init
     atomic {
         run child();
         run owner(OWNER);
-        run stranger(STRANGER);
-        run interrupter(STRANGER);
+        run unrelated(UNRELATED);
+        run interrupter(UNRELATED);
 #ifdef HANDOFF
         run owner(HEIR)
 #else

@@ -2,7 +2,7 @@
  * Leaving an open scope while others spawn into it, hand a child off to it, and cancel it.
  *
  * MODELS    src/strand/leave.c: drain, close_scope, leave_slowly
- *           src/strand/spawn.c: anchor_shared, strangers_scope
+ *           src/strand/spawn.c: anchor_shared, scope_of_other_strand
  *           src/strand/scope_ends.c: scope_expect, scope_receive
  *           src/strand/scope.c: strand_scope_cancel, take_over
  *           src/strand/join.c: strand_hand_off, move
@@ -10,8 +10,8 @@
  *           Objects that a scope owns (take_over) check it as a spawn does. Label [C1].
  * ABSTRACTS a scope's lock to d_step; a child's end to a notification of its scope, under its lock, and OVER (see
  *           end.pml); the reason of a cancel to a bit; waiting for a child to a guard. The scope has one child from the
- *           start, which spawns a second one; a stranger spawns a third one; another stranger hands a child of its own
- *           off, or joins it if that is refused.
+ *           start, which spawns a second one; an unrelated strand spawns a third one; another one hands a child of
+ *           its own off, or joins it if that is refused.
  * CHECKED   no child is lost or in two scopes; no child is anchored to a scope that has been left, or ends in one; each
  *           child is consumed once, by the owner of its scope; the record of the scope is not touched once it may have
  *           another use; no reason is left in it; all end.
@@ -34,7 +34,8 @@
 /* fair */
 /* large */
 
-#define CHILDREN 4 /* 0: in the open scope from the start; 1: spawned by 0; 2: spawned by a stranger; 3: handed off */
+/* 0: in the open scope from the start; 1: spawned by 0; 2: spawned by an unrelated strand; 3: handed off */
+#define CHILDREN 4
 #define SCOPE 1
 #define OTHER 2 /* the scope of the strand that hands off */
 
@@ -152,7 +153,7 @@ proctype owner()
     }
 }
 
-proctype stranger()
+proctype unrelated()
 {
     spawn(2)
 }
@@ -240,7 +241,7 @@ init
         run child(0);
         run child(3);
         run owner();
-        run stranger();
+        run unrelated();
         run other();
         run canceller()
     }

@@ -1,9 +1,9 @@
 /*
  * Crews, and calls of every kind on them, by strands that are cancelled or run out of time at about the time when the
- * function begins or returns; crews that shrink at once, that have no queue, and that end while strangers are in them.
- * The function of a call runs at most once. Either it has run and the caller gets its result; or the caller throws, a
- * result is dropped, and the arguments are released once. A caller that is not interrupted is not forgotten; otherwise
- * the run reports a deadlock.
+ * function begins or returns; crews that shrink at once, that have no queue, and that end while unrelated strands are
+ * in them. The function of a call runs at most once. Either it has run and the caller gets its result; or the caller
+ * throws, a result is dropped, and the arguments are released once. A caller that is not interrupted is not forgotten;
+ * otherwise the run reports a deadlock.
  */
 #include "sim.h"
 
@@ -225,7 +225,7 @@ static void owner(struct sim_life *me, void *arg)
 }
 
 /* Of no scope that the crew knows: is in a call there, or was, when the crew ends. */
-static void stranger(struct sim_life *me, void *arg)
+static void unrelated(struct sim_life *me, void *arg)
 {
     (void)arg;
     SIM_CLEANUP(me);
@@ -241,7 +241,7 @@ static void lender(struct sim_life *me, void *borrower)
     strand_crew_info info = {.size = sizeof info};
     STRAND_SCOPE(scope);
     world.lent = open_crew(me, scope);
-    STRAND_SHIELD; /* the stranger counts on it */
+    STRAND_SHIELD; /* the unrelated strand counts on it */
     world.opened = 1;
     while (!strand_ended(other) && info.running + info.waiting == 0) {
         strand_yield();
@@ -266,7 +266,7 @@ static void root(struct sim_life *me, void *arg)
     }
     for (int i = 0; i < OWNERS; i++)
         lives[count++] = sim_spawn_tagged(me, scope, owner, arg, i);
-    struct sim_life *life = lives[count++] = sim_spawn(me, scope, stranger, arg);
+    struct sim_life *life = lives[count++] = sim_spawn(me, scope, unrelated, arg);
     lives[count++] = sim_spawn(me, scope, lender, life);
     if (sim_one_in(&me->chance, 2))
         lives[count++] = sim_spawn(me, scope, canceller, life);

@@ -161,23 +161,23 @@ static void *go_on_cancelling(void *arg)
     struct left_behind *left = arg;
     test_yield_until(&left->set, 1);
     for (int i = 0; i < 20; i++) {
-        strand_cancel(left->victim, "stranger");
+        strand_cancel(left->victim, "unrelated");
         strand_yield();
     }
     return NULL;
 }
 
-/* The stranger goes on with a handle when the scope, and its owner, are gone. */
+/* The unrelated strand goes on with a handle when the scope, and its owner, are gone. */
 /* contract 4.17 */
-TEST_RACE(a_cancel_by_a_stranger_races_with_the_end_of_the_scope)
+TEST_RACE(a_cancel_by_an_unrelated_strand_races_with_the_end_of_the_scope)
 {
     STRAND_SCOPE(s);
     for (long i = 0; i < test_scale(2000); i++) {
         struct left_behind left = {0};
-        strand stranger = strand_spawn(s, go_on_cancelling, &left);
+        strand unrelated = strand_spawn(s, go_on_cancelling, &left);
         strand owner = strand_spawn(s, leave_victim_behind, &left);
         CHECK_PTR(strand_join(owner), NULL);
         CHECK(strand_ended(left.victim));
-        strand_join(stranger);
+        strand_join(unrelated);
     }
 }

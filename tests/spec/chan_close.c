@@ -182,10 +182,10 @@ TEST_INSIDE(a_channel_ends_after_the_strands_of_its_scope)
 }
 
 /* Strands of the outer scope wait in a channel of the inner one, which is left. */
-static void wait_as_strangers(size_t capacity, bool sending)
+static void wait_as_unrelated(size_t capacity, bool sending)
 {
     STRAND_SCOPE(outer);
-    struct peer strangers[3];
+    struct peer unrelated[3];
     drops = 0;
     {
         STRAND_SCOPE(inner);
@@ -193,23 +193,23 @@ static void wait_as_strangers(size_t capacity, bool sending)
         for (size_t i = 0; sending && i < capacity; i++)
             send_to(chan, 50);
         if (sending)
-            spawn_senders(outer, strangers, 3, chan, 0);
+            spawn_senders(outer, unrelated, 3, chan, 0);
         else
-            spawn_receivers(outer, strangers, 3, chan);
+            spawn_receivers(outer, unrelated, 3, chan);
     }
     strand_scope_join(outer);
     CHECK_EQ(drops, sending ? capacity : 0); /* what senders have is theirs */
     for (int i = 0; i < 3; i++) {
-        CHECK_EQ(strangers[i].result, -EPIPE);
-        CHECK_EQ(strangers[i].value, sending ? i : -1);
+        CHECK_EQ(unrelated[i].result, -EPIPE);
+        CHECK_EQ(unrelated[i].value, sending ? i : -1);
     }
 }
 
-TEST_INSIDE(strangers_that_wait_when_the_scope_ends_get_closed)
+TEST_INSIDE(unrelated_strands_that_wait_when_the_scope_ends_get_closed)
 {
     for (size_t capacity = 0; capacity < 2; capacity++) {
-        wait_as_strangers(capacity, true);
-        wait_as_strangers(capacity, false);
+        wait_as_unrelated(capacity, true);
+        wait_as_unrelated(capacity, false);
     }
 }
 

@@ -411,7 +411,7 @@ static void *offload_too_late(void *arg)
     return arg;
 }
 
-TEST_INSIDE(calls_of_strangers_end_with_the_crew_or_are_refused)
+TEST_INSIDE(calls_of_unrelated_strands_end_with_the_crew_or_are_refused)
 {
     opened = leave = 0;
     blocker_reset(&blocker);

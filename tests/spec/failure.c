@@ -120,18 +120,18 @@ TEST_INSIDE(waiting_for_a_strand_is_interrupted_by_a_failure)
 {
     struct test_child other = {0};
     STRAND_SCOPE(outer);
-    strand stranger = test_spawn_started(outer, test_child_waits, &other);
+    strand unrelated = test_spawn_started(outer, test_child_waits, &other);
     STRAND_TRY {
         STRAND_SCOPE(s);
         strand_spawn(s, test_throw, NULL);
-        strand_wait(stranger);
+        strand_wait(unrelated);
     }
     STRAND_CATCH(&TEST_ERROR, e) {
         test_log("caught");
     }
     STRAND_END
     other.release = 1;
-    CHECK_PTR(strand_join(stranger), &other);
+    CHECK_PTR(strand_join(unrelated), &other);
     CHECK_LOG("caught");
 }
 

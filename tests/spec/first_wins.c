@@ -230,7 +230,7 @@ TEST_RACE(winning_races_with_a_cancel_of_the_owner)
     }
 }
 
-/* ---- open to strangers ---------------------------------------------------------------------- */
+/* ---- open to unrelated strands ---------------------------------------------------------------------- */
 
 enum { ROUNDS = 5000 };
 
@@ -281,18 +281,19 @@ static void take_the_first(struct rounds *rounds, long round)
     strand_scope_cancel(s, NULL); /* so that whoever comes later still is no surprise */
 }
 
-/* The owner takes the losers away while a stranger puts new ones in; those that came too late are left to the join. */
-TEST_RACE(the_first_is_taken_while_a_stranger_spawns_into_the_scope)
+/* The owner takes the losers away while an unrelated strand puts new ones in; those that came too late are left to the
+ * join. */
+TEST_RACE(the_first_is_taken_while_an_unrelated_strand_spawns_into_the_scope)
 {
     static struct rounds rounds;
     memset(&rounds, 0, sizeof rounds);
-    STRAND_SCOPE(strangers);
-    strand_spawn(strangers, spawn_losers, &rounds);
+    STRAND_SCOPE(unrelated);
+    strand_spawn(unrelated, spawn_losers, &rounds);
     long most = test_scale(ROUNDS);
     for (long round = 1; round <= most; round++)
         take_the_first(&rounds, round);
     rounds.now = -1;
-    strand_scope_join(strangers);
+    strand_scope_join(unrelated);
 }
 
 TEST_INSIDE(once_the_winner_was_joined_the_next_that_returned_is_the_first)

@@ -214,7 +214,7 @@ TEST_RACE(closing_races_with_selects_that_drop_out)
     }
 }
 
-TEST_INSIDE(a_select_of_a_stranger_that_waits_when_the_scope_ends_gets_that_it_is_closed)
+TEST_INSIDE(a_select_of_an_unrelated_strand_that_waits_when_the_scope_ends_gets_that_it_is_closed)
 {
     FOR_BOTH_WAYS(flags)
     for (int sending = 0; sending < 2; sending++) {

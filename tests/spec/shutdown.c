@@ -23,7 +23,6 @@ static struct {
     _Atomic int begun, cleaned, drained;
     strand_run_handle run;
     int64_t drain;
-    strand_time stopped, ended;
 } seen;
 
 static strand_options usual(void)
