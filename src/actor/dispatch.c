@@ -6,6 +6,7 @@
 
 #include "runners.h"
 
+#include "../sched/records.h"
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
 #include "../strand/sized.h"

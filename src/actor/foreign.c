@@ -8,7 +8,6 @@
 #include "message.h"
 #include "promise.h"
 
-#include "../sched/pool.h"
 #include "../strand/outside_thread.h"
 
 #include <errno.h>

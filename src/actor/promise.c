@@ -9,7 +9,6 @@
 #include "message.h"
 #include "optional.h"
 
-#include "../sched/pool.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
 

@@ -3,7 +3,7 @@
  */
 #include "runners.h"
 
-#include "../sched/pool.h"
+#include "../sched/resize.h"
 #include "../strand/end.h"
 #include "../strand/spawn.h"
 

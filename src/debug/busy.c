@@ -7,7 +7,10 @@
 #include "stopped_run.h"
 
 #include "../io/io_blocked.h"
+#include "../sched/closing.h"
+#include "../sched/pool.h"
 #include "../sched/posts.h"
+#include "../sched/resize.h"
 #include "../sched/timers.h"
 #include "../strand/each_strand.h"
 #include "../strand/exception.h"

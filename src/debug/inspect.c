@@ -13,6 +13,7 @@
 #include "actors.h"
 #include "pools.h"
 
+#include "../sched/records.h"
 #include "../strand/entry.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"

@@ -3,6 +3,8 @@
  */
 #include "pools.h"
 
+#include "../sched/closing.h"
+#include "../sched/resize.h"
 #include "../strand/pool.h"
 
 #include <stdio.h>

@@ -6,6 +6,8 @@
 #include "debug_layer.h"
 #include "watchdog.h"
 
+#include "../sched/pool.h"
+#include "../sched/records.h"
 #include "../strand/core.h"
 #include "../strand/misuse.h"
 #include "../strand/sized.h"

@@ -6,6 +6,8 @@
 #include "debug_layer.h"
 
 #include "../base/sort.h"
+#include "../sched/hold.h"
+#include "../sched/records.h"
 #include "../strand/each_strand.h"
 #include "../strand/handle.h"
 #include "../strand/worker.h"

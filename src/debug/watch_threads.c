@@ -6,6 +6,7 @@
 #include "watchdog.h"
 
 #include "../sched/polled.h"
+#include "../sched/pool.h"
 #include "../sched/timers.h"
 #include "../strand/pool.h"
 #include "../strand/print.h"

@@ -4,6 +4,7 @@
 #include "watchdog.h"
 #include "debug_layer.h"
 
+#include "../sched/pool.h"
 #include "../strand/worker.h"
 
 #include <errno.h>

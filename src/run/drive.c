@@ -7,6 +7,8 @@
  */
 #include "../../include/strand/pool.h"
 
+#include "../sched/pool.h"
+#include "../sched/threads.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
 #include "../strand/pool.h"

@@ -6,7 +6,9 @@
 #include "ending.h"
 #include "shutdown.h"
 
+#include "../sched/pool.h"
 #include "../sched/quiescent.h"
+#include "../sched/records.h"
 #include "../strand/interrupt.h"
 #include "../strand/log.h"
 #include "../strand/print.h"

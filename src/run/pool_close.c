@@ -38,6 +38,10 @@
 #include "out_of_work.h"
 #include "quiescence.h"
 
+#include "../sched/closing.h"
+#include "../sched/pool.h"
+#include "../sched/records.h"
+#include "../sched/threads.h"
 #include "../strand/cancel.h"
 #include "../strand/cancel_reason.h"
 #include "../strand/each_strand.h"

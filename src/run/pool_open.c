@@ -8,6 +8,10 @@
 #include "run_options.h"
 #include "user_scheduler.h"
 
+#include "../sched/closing.h"
+#include "../sched/pool.h"
+#include "../sched/records.h"
+#include "../sched/resize.h"
 #include "../sched/service.h"
 #include "../strand/misuse.h"
 #include "../strand/pool.h"

@@ -8,6 +8,7 @@
 #include "out_of_work.h"
 #include "run_blocked.h"
 
+#include "../sched/hold.h"
 #include "../sched/timers.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"

@@ -10,6 +10,7 @@
 #include "shutdown.h"
 #include "user_scheduler.h"
 
+#include "../sched/pool.h"
 #include "../sched/stack_ops.h"
 #include "../sched/trim.h"
 #include "../stack/stack.h"

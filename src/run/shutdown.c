@@ -5,6 +5,7 @@
 
 #include "ending.h"
 
+#include "../sched/pool.h"
 #include "../sched/timers.h"
 #include "../strand/handle.h"
 #include "../strand/pool.h"

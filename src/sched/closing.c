@@ -1,6 +1,9 @@
 /*
  * The end of a closing pool that has no strands left. Model: tests/models/closing.pml.
  */
+#include "closing.h"
+
+#include "kick.h"
 #include "platform.h"
 #include "pool.h"
 

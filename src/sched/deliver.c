@@ -2,6 +2,9 @@
  * Delivery of runnable strands to the thread or pool that runs them. Model of what is sent to a closed pool:
  * tests/models/closing.pml.
  */
+#include "deliver.h"
+
+#include "inbox.h"
 #include "pinned.h"
 #include "thread.h"
 

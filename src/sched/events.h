@@ -4,7 +4,8 @@
 #ifndef SCHED_EVENTS_H
 #define SCHED_EVENTS_H
 
-#include "pool.h"
+struct pool;
+struct thread;
 
 /* Runs posts, passes on events of descriptors, fires due timers, and continues a round of trimming. The calling thread
  * has the role of the seeker, or is the only thread of the run. */

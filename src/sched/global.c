@@ -2,7 +2,6 @@
  * The scheduler with one FIFO queue for the whole pool (rules S-20, S-21): simple and fair. Every operation takes one
  * lock. There is no slot, and no thread steals.
  */
-#include "pool.h"
 #include "runq.h"
 #include "thread.h"
 

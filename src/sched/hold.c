@@ -13,9 +13,10 @@
  *           `asked` agree with it, until it finds that they agree [HD2].
  * TESTED BY tests/models/hold.pml, tests/models/watchdog.pml (how threads begin to move), tests/spec/dump.c.
  */
-#include "pool.h"
+#include "hold.h"
 
 #include "platform.h"
+#include "records.h"
 
 void pool_stand_still(struct thread *thread)
 {

@@ -4,6 +4,7 @@
 #include "idle.h"
 
 #include "polled.h"
+#include "pool.h"
 #include "posts.h"
 #include "quiescent.h"
 #include "sleep.h"

@@ -48,6 +48,7 @@
 #ifndef SCHED_IDLE_H
 #define SCHED_IDLE_H
 
+#include "kick.h"
 #include "pinned.h"
 #include "thread.h"
 
@@ -69,6 +70,17 @@ void thread_gives_role(struct thread *thread);
  * none). eager: a push wakes it. rounds: how often it has waited in this search. Returns whether it was kicked. */
 bool pool_park(struct thread *thread, struct pool *pool, bool eager, int rounds, int64_t nap);
 
+/* pool_enter counts the thread as busy; pool_leave ends that. */
+void pool_enter(struct thread *thread);
+void pool_leave(struct thread *thread);
+/* pool_settle makes the thread of a driven pool a seeker that waits, without waiting itself. Returns whether there is
+ * something to do already. pool_unsettle makes the thread busy again. */
+bool pool_settle(struct thread *thread);
+void pool_unsettle(struct thread *thread);
+/* Returns whether no thread of the pool is busy, and its seeker waits or is about to. Adds pool->stirs to *stirs. For
+ * quiescent.c. */
+bool pool_is_still(struct thread *by, struct pool *pool, uint64_t *stirs);
+
 /* After a wake-up that found nothing, pushes don't wake for this long, doubled each time. */
 #define FUTILE_NS INT64_C(50000)
 enum { FUTILE_MOST = 5 };
@@ -82,8 +94,6 @@ OWN_INLINE bool thread_has_own(struct thread *thread)
 }
 
 /* ---- under the pool's lock --------------------------------------------------------------------------------- */
-
-void pool_take_pending_kick_(struct pool *pool);
 
 OWN_INLINE void pool_lock(struct thread *thread, struct pool *pool)
 {
@@ -127,12 +137,5 @@ OWN_INLINE void pool_show_kick(struct pool *pool)
         kick = KICK_SLEEPER;
     atomic_store_explicit(&pool->kick, kick, memory_order_seq_cst); /* [K1] */
 }
-
-/* ---- the wake-ups: kick.c ---------------------------------------------------------------------------------- */
-
-/* Under the lock: the role is free; give it to a sleeper, which is returned; the caller wakes it after the lock. */
-struct thread *pool_give_role(struct pool *pool);
-/* NULL: nobody. */
-void pool_wake_heir(struct thread *by, struct thread *heir);
 
 #endif

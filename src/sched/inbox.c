@@ -2,6 +2,8 @@
  * The choice of an inbox for a fibre that another thread makes runnable. Model of posts to a thread that leaves:
  * tests/models/resize.pml.
  */
+#include "inbox.h"
+
 #include "platform.h"
 #include "pool.h"
 #include "runq.h"

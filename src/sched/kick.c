@@ -2,6 +2,8 @@
  * Waking a pool's threads: the seeker in the poller, or a sleeper, which gets the role. The protocol block is in
  * idle.h.
  */
+#include "kick.h"
+
 #include "idle.h"
 #include "posts.h"
 #include "sleep.h"

@@ -4,7 +4,6 @@
 #include "polled.h"
 
 #include "fds.h"
-#include "pool.h"
 #include "sleep.h"
 
 #include <errno.h>

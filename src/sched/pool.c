@@ -3,8 +3,11 @@
  */
 #include "pool.h"
 
+#include "hold.h"
+#include "idle.h"
 #include "posts.h"
 #include "quiescent.h"
+#include "records.h"
 #include "runq.h"
 #include "thread.h"
 #include "threads.h"

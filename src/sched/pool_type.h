@@ -1,5 +1,5 @@
 /*
- * A pool: threads that execute the same fibres. Functions: pool.h, idle.h.
+ * A pool: threads that execute the same fibres. Functions: pool.h, and the headers that it lists.
  */
 #ifndef SCHED_POOL_TYPE_H
 #define SCHED_POOL_TYPE_H

@@ -3,6 +3,7 @@
  */
 #include "quiescent.h"
 
+#include "idle.h"
 #include "pinned.h"
 #include "pool.h"
 #include "posts.h"

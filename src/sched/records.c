@@ -8,8 +8,11 @@
  * NOT DONE  freeing a record before the end of the run: each reader of fibre->home would need a reference.
  * TESTED BY tests/models/closing.pml.
  */
+#include "records.h"
+
 #include "pinned.h"
 #include "platform.h"
+#include "pool.h"
 #include "runq.h"
 #include "stack_ops.h"
 #include "threads.h"

@@ -23,10 +23,16 @@
  * NOT DONE  queues without owners that thieves empty: under full load there is no thief.
  * TESTED BY tests/models/resize.pml.
  */
-#include "../stack/stack.h"
+#include "resize.h"
+
+#include "idle.h"
 #include "pinned.h"
 #include "pool.h"
+#include "records.h"
 #include "thread.h"
+#include "threads.h"
+
+#include "../stack/stack.h"
 
 #include <errno.h>
 

@@ -13,9 +13,13 @@
  *           other over channels are best left to one thread (1300 ns an item on two threads, 60 on one). A system call
  *           for each near timer: it takes as long as the wait.
  */
+#include "seek.h"
+
 #include "events.h"
+#include "hold.h"
 #include "idle.h"
 #include "polled.h"
+#include "pool.h"
 #include "posts.h"
 #include "quiescent.h"
 #include "service.h"

@@ -2,9 +2,9 @@
  * Opening shared fibres, and freeing them when nothing refers to them any more. The protocol block is in
  * shared_fibre.h.
  */
+#include "records.h"
 #include "shared_fibre.h"
 
-#include "pool.h"
 #include "switch.h"
 #include "trim.h"
 

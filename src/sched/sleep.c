@@ -3,7 +3,7 @@
  */
 #include "sleep.h"
 
-#include "pool.h"
+#include "hold.h"
 
 void platform_sleep(struct thread *thread, int64_t deadline)
 {

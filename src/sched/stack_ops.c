@@ -8,7 +8,7 @@
 #include "stack_ops.h"
 
 #include "platform.h"
-#include "pool.h"
+#include "records.h"
 #include "shared_fibre.h"
 
 static struct thread *thread_of(struct stack_user *user)

@@ -20,6 +20,8 @@
  */
 #include "stealing.h"
 
+#include "inbox.h"
+#include "pool.h"
 #include "service.h"
 #include "thread.h"
 

@@ -7,8 +7,8 @@
 #ifndef SCHED_STEALING_H
 #define SCHED_STEALING_H
 
-#include "pool.h"
 #include "runq.h"
+#include "scheduler.h"
 
 /* Moves the fibre that a newer one replaces in the slot to a list. The caller is inside. */
 OWN_INLINE void stealing_displace(struct runq *queue, struct fibre *fibre)

@@ -4,7 +4,9 @@
 #include "switch.h"
 
 #include "../stack/budget.h"
+#include "closing.h"
 #include "pinned.h"
+#include "records.h"
 
 #include <errno.h>
 

@@ -6,6 +6,7 @@
 #define SCHED_SWITCH_H
 
 #include "../stack/stack.h"
+#include "deliver.h"
 #include "thread.h"
 
 void thread_entry_(struct arch_transfer transfer);

@@ -1,8 +1,12 @@
 /*
  * A thread's life: the loop that runs fibres, and the thread's passes. The protocol block is in thread.h.
  */
+#include "hold.h"
 #include "pinned.h"
 #include "polled.h"
+#include "pool.h"
+#include "resize.h"
+#include "seek.h"
 #include "service.h"
 #include "switch.h"
 #include "timers.h"

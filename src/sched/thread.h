@@ -27,7 +27,10 @@
 #ifndef SCHED_THREAD_H
 #define SCHED_THREAD_H
 
+#include "deliver.h"
+#include "kick.h"
 #include "platform.h"
+#include "scheduler.h"
 #include "shared_fibre.h"
 #include "stealing.h"
 

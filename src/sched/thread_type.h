@@ -1,5 +1,6 @@
 /*
- * The record of a thread, which executes fibres of its pool. Functions: thread.h, switch.h, pool.h, idle.h.
+ * The record of a thread, which executes fibres of its pool. Functions: thread.h, switch.h, and the headers that pool.h
+ * lists.
  */
 #ifndef SCHED_THREAD_TYPE_H
 #define SCHED_THREAD_TYPE_H

@@ -6,6 +6,11 @@
  */
 #include "threads.h"
 
+#include "hold.h"
+#include "idle.h"
+#include "inbox.h"
+#include "pool.h"
+#include "records.h"
 #include "thread.h"
 #include "timers.h"
 

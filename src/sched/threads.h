@@ -1,25 +1,29 @@
 /*
- * The threads of a pool: what pool.c needs beside pool.h.
+ * The lives of the system threads in a pool's records.
  */
 #ifndef SCHED_THREADS_H
 #define SCHED_THREADS_H
 
-#include "pool.h"
+#include "subprocess.h"
+#include "thread_type.h"
 
 /* Calls fn(arg) on the calling system thread, with a stack for its signals, and notices if the thread ends
  * meanwhile. */
 void with_thread_watched(void (*fn)(void *), void *arg);
-/* Prepares the record, before a system thread begins to live in it. */
-void thread_prepare(struct thread *thread);
 /* Makes the calling system thread live in the record until the pool is stopped or the thread must leave. */
 void thread_live(struct thread *thread);
 /* Marks the record as free of a thread. The closer of the pool waits for the last step: the run may end right after
  * that, and does not know the system thread. */
 void thread_leave_for_good(struct thread *thread);
-/* Frees the records of all threads of the pool. */
-void pool_unmake_threads(struct pool *pool);
-/* Returns a free record, in the state POOL_CLOSING, with room for so many threads: 1 or THREADS_MOST. NULL: there is
- * none. */
-struct pool *pool_take_record(struct thread *thread, int room);
+
+/* The caller of the next three keeps other threads from changing the pool's size (resize.c), or is alone with the pool.
+ * pool_start_thread starts a system thread that lives in a record. The others wait until such threads have ended. */
+int pool_start_thread(struct pool *pool, int index);
+void pool_join_thread(struct thread *thread);
+void pool_join_threads(struct pool *pool, int first);
+
+/* Runs the strands of a driven pool on the calling plain thread until `until`; without `waits`, only while some are
+ * runnable. Returns 1, 0 if the pool has ended, or -EPERM if another thread drove it before. */
+int pool_drive(struct pool *pool, int64_t until, bool waits);
 
 #endif

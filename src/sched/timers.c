@@ -5,7 +5,6 @@
 #include "timers.h"
 
 #include "platform.h"
-#include "pool.h"
 #include "thread.h"
 
 #include <errno.h>

@@ -33,7 +33,7 @@
 #include "../../include/strand/sim.h"
 
 #include "../sched/platform.h"
-#include "../sched/pool.h"
+#include "../sched/resize.h"
 #include "../sched/thread.h"
 #include "../strand/core.h"
 

@@ -14,6 +14,8 @@
 #include "scope.h"
 #include "section.h"
 
+#include "../sched/closing.h"
+#include "../sched/resize.h"
 #include "../sched/switch.h"
 
 #include <errno.h>

@@ -12,6 +12,8 @@
 #include "misuse.h"
 #include "print.h"
 
+#include "../sched/hold.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -18,6 +18,8 @@
 #include "scope.h"
 #include "throw.h"
 
+#include "../sched/closing.h"
+#include "../sched/resize.h"
 #include "../sched/switch.h"
 #include "sized.h"
 

@@ -6,7 +6,6 @@
  */
 #include "chan.h"
 
-#include "../sched/pool.h"
 #include "../strand/escape.h"
 #include "../strand/hook.h"
 #include "../strand/outside_thread.h"

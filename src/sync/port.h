@@ -42,7 +42,6 @@
 #define SYNC_PORT_H
 
 #include "../../include/strand/port.h"
-#include "../sched/pool.h"
 #include "../strand/core.h"
 
 #define MARK_PORT (UINT64_C(1) << 61) /* in the serial of a handle: core.h */
