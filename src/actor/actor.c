@@ -49,7 +49,8 @@ static void check_spawn(const strand_actor_attr *attr, const strand_actor_class 
         MISUSE(function, "", "the class '%s' has no receive function: set .receive",
                class->name ? class->name : "actor");
     if (size && !args)
-        MISUSE(function, "", "the arguments are NULL, and their size is %zu", size);
+        MISUSE(function, "",
+               "the size of the arguments is %zu, but their address is NULL: pass their address, or the size 0", size);
     must_not_hold_address(thread_self(), args, size, NULL, "the arguments", function);
 }
 

@@ -100,8 +100,9 @@ struct cell_type *cell_type_of(struct thread *thread, struct runners *runners, c
     if (LIKELY(type != NULL))
         return type;
     if ((unsigned)class->mailbox_full > STRAND_MAILBOX_FULL_OLDEST)
-        MISUSE("strand_actor_spawn", "", "of the class '%s', mailbox_full is %d", class->name ? class->name : "actor",
-               (int)class->mailbox_full);
+        MISUSE("strand_actor_spawn", "",
+               "mailbox_full of the class '%s' is %d: set an enumerator, such as STRAND_MAILBOX_FULL_FAIL",
+               class->name ? class->name : "actor", (int)class->mailbox_full);
     spin_lock(&system->lock, thread);
     type = find_near(atomic_load_explicit(&system->types, memory_order_acquire), runners, class, args); /* [PB1] */
     if (!type)

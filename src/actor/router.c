@@ -241,19 +241,28 @@ static void free_router(struct router **router)
     free(*router);
 }
 
+static void must_be_complete(const strand_router *what)
+{
+    must_have_size(what->size, sizeof *what, "strand_router", "strand_router_spawn");
+    if (what->size_of_args && !what->args)
+        MISUSE("strand_router_spawn", "", "strand_router.size_of_args is %zu, but .args is NULL: set both or neither",
+               what->size_of_args);
+    if ((unsigned)what->route > STRAND_ROUTE_HASH)
+        MISUSE("strand_router_spawn", "", "strand_router.route is %d: set an enumerator, such as STRAND_ROUTE_IN_TURN",
+               (int)what->route);
+    if (!what->count)
+        MISUSE("strand_router_spawn", "", "strand_router.count is 0: set how many routees the router starts");
+    if (!what->class_)
+        MISUSE("strand_router_spawn", "", "strand_router.class_ is NULL: set the class of the routees");
+    if (what->route == STRAND_ROUTE_HASH && !what->hash)
+        MISUSE("strand_router_spawn", "", "strand_router.hash is NULL: STRAND_ROUTE_HASH needs the function");
+}
+
 strand_actor strand_router_spawn(strand_actors system, const strand_actor_attr *attr, const strand_router *what)
 {
     struct thread *thread = must_be_strand("strand_router_spawn");
     must_be_there(what, "router", "strand_router_spawn");
-    must_have_size(what->size, sizeof *what, "strand_router", "strand_router_spawn");
-    if (what->size_of_args && !what->args)
-        MISUSE("strand_router_spawn", "", "the arguments are NULL, and their size is %zu", what->size_of_args);
-    if ((unsigned)what->route > STRAND_ROUTE_HASH)
-        MISUSE("strand_router_spawn", "", "%d is not a route", (int)what->route);
-    if (!what->count || !what->class_ || (what->route == STRAND_ROUTE_HASH && !what->hash))
-        MISUSE("strand_router_spawn", "",
-               "a router needs a count, a class, and by hash a hash function: set .count, .class_, and .hash with "
-               "STRAND_ROUTE_HASH");
+    must_be_complete(what);
     size_t args_at, size;
     if (__builtin_mul_overflow(what->count, sizeof(struct routee) + sizeof(struct routee *), &args_at) ||
         __builtin_add_overflow(args_at, sizeof(struct router), &args_at) ||

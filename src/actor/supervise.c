@@ -188,7 +188,7 @@ static bool deal_with(struct runner *r, struct failure *failure, struct for_all 
     }
     if (UNLIKELY((unsigned)call.decided > STRAND_ESCALATE))
         MISUSE("strand_actor_class.decide", made_actor(r, MADE_ROOM),
-               "of the class '%s', it has returned %d, which is no directive, such as STRAND_RESTART",
+               "decide of the class '%s' has returned %d: return a directive, such as STRAND_RESTART",
                cell_type(r->cell)->label, (int)call.decided);
     if (e || call.decided == STRAND_ESCALATE) {
         failure->next = r->activation->escalated;

@@ -214,7 +214,8 @@ int strand_dump(int fd, const strand_dump_options *asked)
         sized_take(&options, sizeof options, asked, asked->size);
     }
     if ((unsigned)options.grouping > STRAND_DUMP_GROUPED)
-        MISUSE("strand_dump", "", "strand_dump_options.grouping is %d", (int)options.grouping);
+        MISUSE("strand_dump", "", "strand_dump_options.grouping is %d: set an enumerator, such as STRAND_DUMP_AUTO",
+               (int)options.grouping);
     return thread ? dump_with(thread, fd, &options, "", false)
                   : stopped_run_each_run(dump_one, &(struct asked){fd, &options});
 }

@@ -217,7 +217,9 @@ static void may_offload(struct thread *thread, struct cb *me, const struct call 
     if (!call->size)
         must_not_escape(thread, call->args, "the argument", call->function);
     else if (!call->args)
-        MISUSE(call->function, "", "there are no arguments of %zu bytes: they are NULL", call->size);
+        MISUSE(call->function, "",
+               "the size of the arguments is %zu, but their address is NULL: pass their address, or the size 0",
+               call->size);
     else
         must_not_hold_address(thread, call->args, call->size, NULL, "the arguments", call->function);
 }

@@ -212,7 +212,8 @@ MISUSE_IN_A_SYSTEM(spawn_with_an_attr_without_a_size, "strand_actor_spawn", "str
     strand_actor_spawn(system, &(strand_actor_attr){.name = "it"}, &performer, NULL, 0);
 }
 
-MISUSE_IN_A_SYSTEM(spawn_with_no_arguments, "strand_actor_spawn", "the arguments are NULL, and their size is 8")
+MISUSE_IN_A_SYSTEM(spawn_with_no_arguments, "strand_actor_spawn",
+                   "the size of the arguments is 8, but their address is NULL: pass their address, or the size 0")
 {
     strand_actor_spawn(system, NULL, &performer, NULL, 8);
 }
@@ -249,28 +250,29 @@ MISUSE_IN_A_SYSTEM(router_without_a_size, "strand_router_spawn", "strand_router.
     strand_router_spawn(system, NULL, &(strand_router){.count = 1, .class_ = &performer});
 }
 
-MISUSE_IN_A_SYSTEM(router_of_nobody, "strand_router_spawn", "a router needs a count, a class")
+MISUSE_IN_A_SYSTEM(router_of_nobody, "strand_router_spawn", "strand_router.count is 0: set how many routees")
 {
     strand_router_spawn(system, NULL, STRAND_ROUTER(.class_ = &performer));
 }
 
-MISUSE_IN_A_SYSTEM(router_of_no_class, "strand_router_spawn", "a router needs a count, a class")
+MISUSE_IN_A_SYSTEM(router_of_no_class, "strand_router_spawn", "strand_router.class_ is NULL: set the class")
 {
     strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 1));
 }
 
-MISUSE_IN_A_SYSTEM(router_with_no_arguments, "strand_router_spawn", "the arguments are NULL, and their size is 8")
+MISUSE_IN_A_SYSTEM(router_with_no_arguments, "strand_router_spawn",
+                   "strand_router.size_of_args is 8, but .args is NULL: set both or neither")
 {
     strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 1, .class_ = &performer, .size_of_args = 8));
 }
 
-MISUSE_IN_A_SYSTEM(router_by_no_route, "strand_router_spawn", "77 is not a route")
+MISUSE_IN_A_SYSTEM(router_by_no_route, "strand_router_spawn", "strand_router.route is 77: set an enumerator")
 {
     strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 1, .class_ = &performer, .route = 77));
 }
 
 MISUSE_IN_A_SYSTEM(spawn_of_a_class_that_is_full_in_no_way, "strand_actor_spawn",
-                   "of the class 'full', mailbox_full is 9")
+                   "mailbox_full of the class 'full' is 9: set an enumerator, such as STRAND_MAILBOX_FULL_FAIL")
 {
     static const strand_actor_class full = {.size = sizeof full, .name = "full", .receive = perform, .mailbox_full = 9};
     strand_actor_spawn(system, NULL, &full, NULL, 0);
@@ -314,7 +316,7 @@ MISUSE(open_with_a_dispatcher_below_zero, "STRAND_ACTORS", "negative quantum")
         &(strand_dispatcher){.size = sizeof(strand_dispatcher), .name = "it", .quantum_ns = -1});
 }
 
-MISUSE_IN_A_SYSTEM(router_without_a_hash, "strand_router_spawn", "by hash a hash function")
+MISUSE_IN_A_SYSTEM(router_without_a_hash, "strand_router_spawn", "strand_router.hash is NULL")
 {
     strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 1, .class_ = &performer, .route = STRAND_ROUTE_HASH));
 }
@@ -454,7 +456,7 @@ static void have_a_child_that_fails(void *state, strand_message *message)
     strand_message_forward(message, strand_actor_spawn_child(NULL, &failing, NULL, 0));
 }
 
-MISUSE_IN_A_SYSTEM(decide_nonsense, "strand_actor_class.decide", "of the class 'mad'")
+MISUSE_IN_A_SYSTEM(decide_nonsense, "strand_actor_class.decide", "decide of the class 'mad' has returned 17")
 {
     static const strand_actor_class mad = {
         .size = sizeof mad, .name = "mad", .receive = have_a_child_that_fails, .decide = decide_anything};

@@ -721,7 +721,7 @@ MISUSE(spawn_with_attributes_of_an_absurd_size, "strand_spawn_with", "5000")
     return arg;
 }
 
-MISUSE(dump_grouped_as_nobody_knows, "strand_dump", "grouping")
+MISUSE(dump_grouped_as_nobody_knows, "strand_dump", "set an enumerator, such as STRAND_DUMP_AUTO")
 {
     strand_dump_options options = {.size = sizeof options};
     memset(&options.grouping, 99, sizeof options.grouping);
