@@ -60,14 +60,15 @@ typedef struct strand_chan_attr {
 
 /**
  * Open a channel in a scope. `size` is the size of a value in bytes and may be 0. `capacity` is the number of values
- * that the buffer holds; 0 makes a rendezvous. `attr` may be NULL. Only the owner of the scope may call this function,
- * or any strand of the run if the scope is open (STRAND_SCOPE_OPEN). The call does not suspend.
+ * that the buffer holds; 0 makes a rendezvous. `attr` may be NULL; the call copies it. Only the owner of the scope may
+ * call this function, or any strand of the run if the scope is open (STRAND_SCOPE_OPEN). The call does not suspend.
+ * Cost: two allocations, one of them of `size` * `capacity` bytes, which the channel keeps until it ends.
  *
  * The channel ends when its scope has been left and all strands of the scope have ended. Strands that wait at the
  * channel then get -EPIPE, and the values that are left in it go to the function attr->drop.
  *
- * Returns the handle of the channel. Throws STRAND_SYSTEM if there is no memory, or (with -ECANCELED) if the scope is
- * open and has been left.
+ * Returns the handle of the channel. Throws STRAND_SYSTEM with -ENOMEM if there is no memory; with -EOVERFLOW if
+ * `size` * `capacity` exceeds PTRDIFF_MAX; with -ECANCELED if the scope is open and has been left.
  */
 strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, const strand_chan_attr *attr);
 

@@ -155,18 +155,34 @@ typedef struct {
 /**
  * Deliver signals to strands until the enclosing block ends: STRAND_SIGNALS(ends, SIGINT, SIGTERM). Meanwhile the
  * signals have no other effect, but handlers that the program had installed are called as well. The end of the block
- * restores the former state. Blocks may overlap, also in different runs; each gets every signal. Signals of faults
- * (SIGSEGV, ...) are misuse. It does not suspend. Throws STRAND_SYSTEM if there is no descriptor or no memory, or if
- * the program has installed a handler after an earlier block began and before it ended.
+ * restores the former state. Blocks may overlap, also in different runs; each gets every signal. Any strand may open a
+ * block; the block does not suspend. Cost: a descriptor and a few system calls for each block.
+ *
+ * The library handles a signal on whichever thread of the process the system delivers it to. A signal that all threads
+ * block reaches no strand. These signals are misuse: those of faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
+ * SIGABRT), SIGKILL and SIGSTOP, which no program can wait for, and those that the C library uses.
+ *
+ * Throws STRAND_SYSTEM with -EMFILE or -ENFILE if there is no descriptor; with -ENOMEM if there is no memory; with
+ * -EBUSY if the program installed a handler of its own for one of the signals after an earlier block had begun, and
+ * that handler was still installed when the block ended. The library's handler is then below the program's, and to
+ * install it twice could make a cycle of handlers.
  */
 #define STRAND_SIGNALS(name, ...)                                                                                      \
     STRAND_BLOCK_BEGINS_ strand_signals name STRAND_CLEANUP_(strand_signals_leave_) =                                  \
         strand_signals_enter_(__VA_ARGS__, 0)
 
-/** Wait for the next signal of a block of STRAND_SIGNALS. Signals that arrive while no strand waits are kept; several
- *  equal ones count once. Different signals take turns in the order of their numbers. An interrupted call has consumed
- *  none. Returns the number of the signal. Throws STRAND_SYSTEM with -EBADF to a strand that waits when the block is
- *  left. */
+/**
+ * Wait for the next signal of a block of STRAND_SIGNALS. The block keeps a signal that arrives while no strand waits,
+ * such as between two calls, and the next call returns it at once. A signal that arrives again before a call has
+ * returned it counts once, a real-time signal too. Different signals take turns in the order of their numbers. An
+ * interrupted call has consumed none.
+ *
+ * Any strand of the run that opened the block may call it, on any thread, until the block is left. Each signal reaches
+ * one of the strands that wait for the block. Calls of another run, or after the block was left, are misuse. Cost: at
+ * most a few system calls for each signal.
+ *
+ * Returns the number of the signal. Throws STRAND_SYSTEM with -EBADF to a strand that waits when the block is left.
+ */
 STRAND_BLOCKS int strand_wait_signal(strand_signals signals);
 /** Make the case that a signal of a block of STRAND_SIGNALS has arrived. The select stores the signal's number in
  * *number, unless that is NULL. */

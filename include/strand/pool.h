@@ -241,7 +241,12 @@ STRAND_SECTION_EXCLUDES_ void strand_pool_close(strand_pool pool, const char *wh
 /**
  * Change the number of threads of a pool to `threads`: 1 to 1024, or STRAND_THREADS_ALLOWED. New threads start at once.
  * A thread that has to go ends at its next switch, after its queue has moved to other threads; the call does not wait
- * for that. The thread of index 0 always stays. Any strand of the run may call it. The call does not suspend.
+ * for that. The thread of index 0 always stays. Any strand of the run may call it. The call does not suspend. Other
+ * numbers are misuse, and so is more than one thread for a pool whose scheduler has one thread.
+ *
+ * Cost: O(threads), and the creation of a system thread for each new one. Another strand that resizes the pool
+ * meanwhile, or pins a strand to one of its threads, spins until the call is over. The first call for more than one
+ * thread makes the whole run use atomic operations from then on.
  *
  * Returns 0 or a negated errno code: -EBUSY if strands are pinned to a thread that would have to go (nothing has
  * changed then); -EAGAIN or -ENOMEM if the system refused threads (the pool has as many as it could start); -ESHUTDOWN

@@ -244,7 +244,13 @@ typedef struct strand_group {
 /** Initialise a wait group. */
 #define STRAND_GROUP_INIT STRAND_ZEROED_
 
-/** Add n operations to a wait group. */
+/**
+ * Add n operations to a wait group; 0 adds none. Call it before the operations begin: a strand_group_wait that finds no
+ * operation in progress returns at once. Any strand of the run that uses the group may call it, also while others wait
+ * for the group. The call does not suspend. Cost: one atomic operation while no strand waits for the group.
+ *
+ * A call that finds more than 2^60 operations in progress is misuse, and so is a call by a thread that runs no strand.
+ */
 void strand_group_add(strand_group *group, uint32_t n);
 /** Report that one operation of a wait group is done. The last one wakes all waiters. More calls than operations were
  *  added is misuse. Cost: O(waiters) for the last call. */
