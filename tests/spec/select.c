@@ -413,6 +413,38 @@ TEST_INSIDE(in_order_the_first_listed_that_can_happen_does)
     }
 }
 
+/* The first case and the last one; those between can never happen. */
+enum { ORDERED = 24 };
+
+static void *send_to_both(void *arg)
+{
+    const longs *both = arg;
+    send_to(both[0], 1);
+    send_to(both[1], 2);
+    return NULL;
+}
+
+/* */
+TEST_RACE(in_order_the_first_of_two_values_is_taken_first_while_they_are_sent)
+{
+    STRAND_SCOPE(s);
+    longs both[] = {STRAND_CHAN_OPEN(longs, s, 1), STRAND_CHAN_OPEN(longs, s, 1)};
+    longs never = STRAND_CHAN_OPEN(longs, s, 0);
+    for (long i = 0; i < test_scale(2000); i++) {
+        long value = -1;
+        strand_case cases[ORDERED];
+        for (int k = 0; k < ORDERED; k++)
+            cases[k] = STRAND_ON_RECEIVE(never, &value);
+        cases[0] = STRAND_ON_RECEIVE(both[0], &value);
+        cases[ORDERED - 1] = STRAND_ON_RECEIVE(both[1], &value);
+        strand sender = strand_spawn(s, send_to_both, both);
+        CHECK_EQ(strand_select(cases, ORDERED, STRAND_SELECT_ORDERED), 0);
+        CHECK_EQ(value, 1);
+        CHECK_EQ(received_from(both[1]), 2);
+        strand_join(sender);
+    }
+}
+
 /* */
 TEST_INSIDE(in_order_those_who_wait_are_partners_too)
 {
