@@ -121,9 +121,9 @@ bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, 
         me->blocked = BLOCKED_NOT;
         return over;
     }
-    quiescent_leave(*thread);
+    quiescent_outside_begin(*thread);
     *thread = thread_park(*thread);
-    quiescent_return(*thread);
+    quiescent_outside_end(*thread);
     return wait_over(me) == WAIT_WON || over;
 }
 

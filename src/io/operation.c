@@ -218,9 +218,9 @@ static bool wait_armed(struct operation *op)
     if (UNLIKELY(interrupted(me)) && wait_retract(op->thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;
     } else {
-        quiescent_leave(op->thread);
+        quiescent_outside_begin(op->thread);
         op->thread = thread_park(op->thread);
-        quiescent_return(op->thread);
+        quiescent_outside_end(op->thread);
         if (LIKELY(wait_over(me) == WAIT_WON))
             return true;
     }

@@ -52,9 +52,9 @@ void strand_wait_stopping(void)
     if ((happened || interrupted(me)) && wait_retract(thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;
     } else {
-        quiescent_leave(thread);
+        quiescent_outside_begin(thread);
         thread = thread_park(thread);
-        quiescent_return(thread);
+        quiescent_outside_end(thread);
         happened = wait_over(me) == WAIT_WON;
     }
     if (linked)

@@ -28,12 +28,12 @@ static bool awaits_nothing(struct pool *pool)
     uint32_t timers = atomic_load_explicit(&pool->timers.count, memory_order_relaxed);
     uint32_t idle = atomic_load_explicit(&pool->timers.excused, memory_order_relaxed) +
                     atomic_load_explicit(&pool->trimmer.armed, memory_order_relaxed);
-    uint64_t returned = 0, left = 0;
+    uint64_t ended = 0, begun = 0;
     for (int i = 0; i < pool_count(pool); i++)
-        returned += atomic_load_explicit(&pool->threads[i]->counts.returned, memory_order_acquire); /* [Q6] */
+        ended += atomic_load_explicit(&pool->threads[i]->counts.outside_ended, memory_order_acquire); /* [Q6] */
     for (int i = 0; i < pool_count(pool); i++)
-        left += atomic_load_explicit(&pool->threads[i]->counts.left, memory_order_acquire); /* [Q6] */
-    return timers <= idle && left == returned;
+        begun += atomic_load_explicit(&pool->threads[i]->counts.outside_begun, memory_order_acquire); /* [Q6] */
+    return timers <= idle && begun == ended;
 }
 
 /* Returns whether the record has no running pool. A pool that is being opened needs no check: the thread that opens it

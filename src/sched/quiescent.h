@@ -21,18 +21,17 @@
  *           ended. The closer first marks the pool as ended, then looks for waiters.
  *           [Q5] a thread that may act on the run from outside is counted before the check that decides: one that has
  *           gone has acted before it.
- *           [Q6] a strand that is counted as back from a wait for the outside (returned) is counted as having begun it
- *           (left).
+ *           [Q6] a wait for the outside that counts as ended (outside_ended) counts as begun (outside_begun).
  * ORDERING  the pools' locks order all of it but the queues and numbers, which are read between two of them: what a
- *           thread put into a queue, or counted, it did before it became idle under the lock. `returned` is read before
- *           `left`; both are stored by release and loaded by acquire [Q6]. A pool that has ended has no lock that its
- *           threads would release: its state is stored by release and loaded by acquire [Q1]. Posts come from anywhere,
- *           at any time: one that comes after the check comes after that moment. quiescence_waiters and pool.state are
- *           sequentially consistent: the waiter's increment and registration, then its load of state; the closer's
- *           store of state, then its load of quiescence_waiters [Q4]. [Q7] A strand that waits for quiescence or else
- *           for a flag publishes itself in a slot, then loads the flag; the thread that sets the flag stores it, then
- *           loads the slot; seq_cst: one of them sees the other. A thread that becomes idle releases the lock, passes a
- *           full barrier, and then checks whether others wait for the outside [Q2].
+ *           thread put into a queue, or counted, it did before it became idle under the lock. `outside_ended` is read
+ *           before `outside_begun`; both are stored by release and loaded by acquire [Q6]. A pool that has ended has no
+ *           lock that its threads would release: its state is stored by release and loaded by acquire [Q1]. Posts come
+ *           from anywhere, at any time: one that comes after the check comes after that moment. quiescence_waiters and
+ *           pool.state are sequentially consistent: the waiter's increment and registration, then its load of state;
+ *           the closer's store of state, then its load of quiescence_waiters [Q4]. [Q7] A strand that waits for
+ *           quiescence or else for a flag publishes itself in a slot, then loads the flag; the thread that sets the
+ *           flag stores it, then loads the slot; seq_cst: one of them sees the other. A thread that becomes idle
+ *           releases the lock, passes a full barrier, and then checks whether others wait for the outside [Q2].
  * NOT DONE  one counter of busy threads for all pools: two more atomic operations whenever a thread wakes up. A
  *           decision by the last thread to become idle: it would have to hand out what it claims without the role.
  * TESTED BY tests/models/quiescence.pml, tests/spec/quiescence.c, tests/spec/deadlock.c, tests/sim/quiescence.c.
@@ -72,18 +71,19 @@ OWN_INLINE bool quiescent_is_awaited(struct subprocess *sub)
     return UNLIKELY(atomic_load_explicit(&sub->quiescence_waiters, memory_order_seq_cst) != 0); /* [Q2] [Q4] */
 }
 
-/* quiescent_leave: the current strand begins an external wait, such as for a descriptor or a plain thread.
- * quiescent_return: it has ended one, possibly on another thread. */
-OWN_INLINE void quiescent_leave(struct thread *thread)
+/* quiescent_outside_begin: the current strand begins an external wait, such as for a descriptor or a plain thread.
+ * quiescent_outside_end: it has ended one, possibly on another thread. */
+OWN_INLINE void quiescent_outside_begin(struct thread *thread)
 {
-    atomic_store_explicit(&thread->counts.left, atomic_load_explicit(&thread->counts.left, memory_order_relaxed) + 1,
+    atomic_store_explicit(&thread->counts.outside_begun,
+                          atomic_load_explicit(&thread->counts.outside_begun, memory_order_relaxed) + 1,
                           memory_order_release); /* [Q6] */
 }
 
-OWN_INLINE void quiescent_return(struct thread *thread)
+OWN_INLINE void quiescent_outside_end(struct thread *thread)
 {
-    atomic_store_explicit(&thread->counts.returned,
-                          atomic_load_explicit(&thread->counts.returned, memory_order_relaxed) + 1,
+    atomic_store_explicit(&thread->counts.outside_ended,
+                          atomic_load_explicit(&thread->counts.outside_ended, memory_order_relaxed) + 1,
                           memory_order_release); /* [Q6] */
 }
 

@@ -58,7 +58,7 @@ struct thread_search {
 struct thread_counts {
     _Atomic uint64_t spawned, departed, ended; /* spawned here; those of them spawned onto other pools; ended here */
     /* Strands that began to wait for something outside of the run here, and those that ended such a wait here. */
-    _Atomic uint64_t left, returned;
+    _Atomic uint64_t outside_begun, outside_ended;
 };
 
 /* Stop-the-world: hold.c. */

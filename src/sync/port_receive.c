@@ -242,9 +242,9 @@ static bool wait_in(struct thread **thread, struct cb *me, struct port *port, st
     if (UNLIKELY(interrupted(me)) && wait_retract(*thread, me)) { /* [W4] */
         me->blocked = BLOCKED_NOT;
     } else {
-        quiescent_leave(*thread);
+        quiescent_outside_begin(*thread);
         *thread = switch_park(*thread);
-        quiescent_return(*thread);
+        quiescent_outside_end(*thread);
         if (LIKELY(wait_over(me) == WAIT_WON))
             return true;
     }

@@ -377,10 +377,10 @@ static uint32_t park(struct thread **thread, struct select *s, int error)
     bool stay = error || s->now || interrupted(me); /* [W4] */
     if (!stay || !wait_retract(*thread, me)) {
         if (UNLIKELY(s->outside))
-            quiescent_leave(*thread);
+            quiescent_outside_begin(*thread);
         *thread = switch_park(*thread);
         if (UNLIKELY(s->outside))
-            quiescent_return(*thread);
+            quiescent_outside_end(*thread);
         tag = wait_over(me);
     }
     if (s->when != INT64_MAX && !s->now && error == 0 && !(tag == WAIT_WON && wait_winner(me) == s->when_index))
