@@ -409,8 +409,9 @@ own-frames := $(if $(filter asan,$(MODE)),$(if $(is-clang),-fsanitize-address-us
 lib-sanitize = $(if $(filter $(unsanitized),$@),,$(sanitize) $(own-frames))
 
 # The frames below every strand's function keep frame pointers, so that profilers which go by these find the base.
-framed := $(addprefix $(OUT)/obj/src/,strand/serve.o sched/switch.o sched/shared_open.o)
-with-frames = $(if $(filter $(framed),$@),-fno-omit-frame-pointer)
+framed := strand/entry sched/switch sched/shared_open
+$(foreach f,$(framed),$(if $(wildcard src/$(f).c),,$(error framed: there is no src/$(f).c)))
+with-frames = $(if $(filter $(framed:%=$(OUT)/obj/src/%.o),$@),-fno-omit-frame-pointer)
 
 # All objects are made again when this file or the command line's flags have changed.
 flags-asked = $(strip flags: $(CC) $(CXX) $(lib-flags) $(sanitize) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) Makefile:)
