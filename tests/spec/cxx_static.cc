@@ -16,14 +16,17 @@ namespace {
 struct Object {
     abi::__guard guard = 0;
     std::atomic<int> begun{0}, constructed{0};
-    int failures = 0; /* the first ones of its constructors throw */
+    std::atomic<bool> held{false}; /* its constructor does not return meanwhile */
+    int failures = 0;              /* the first ones of its constructors throw */
 
     void construct()
     {
         begun++;
         for (int i = 0; i < 3; i++)
             strand_yield();
-        strand_sleep(STRAND_MS);
+        do
+            strand_sleep(STRAND_MS);
+        while (held);
         if (begun <= failures)
             throw begun.load();
         constructed++;
@@ -91,6 +94,7 @@ void *use_and_sleep(void *object)
 TEST_INSIDE(a_cancelled_strand_gets_the_object_before_it_is_interrupted)
 {
     Object object;
+    object.held = true;
     STRAND_SCOPE(scope);
     strand constructing = strand_spawn(scope, use, &object);
     while (!object.begun)
@@ -98,6 +102,7 @@ TEST_INSIDE(a_cancelled_strand_gets_the_object_before_it_is_interrupted)
     strand waiting = strand_spawn(scope, use_and_sleep, &object);
     test_await_blocked("waits for a static object", 1);
     strand_cancel(waiting, nullptr);
+    object.held = false;
     CHECK(test_join_interrupted(waiting));
     CHECK_PTR(strand_join(constructing), &object);
     CHECK_LOG("used");
