@@ -283,6 +283,43 @@ TEST_REAL(no_strand_that_yields_on_two_threads_is_left_behind)
     }
 }
 
+static _Atomic long turns;
+static _Atomic bool has_turns_enough;
+
+static void *count_turns(void *arg)
+{
+    while (!has_turns_enough) {
+        turns++;
+        strand_yield();
+    }
+    return arg;
+}
+
+static void *fork_and_join_beside_one_that_yields(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, count_turns, arg);
+    while (!turns)
+        strand_yield();
+    long before = turns;
+    for (int i = 0; i < 10000; i++)
+        strand_join(strand_spawn(scope, test_return, arg));
+    CHECK(turns - before > 10);
+    has_turns_enough = true;
+    strand_scope_join(scope);
+    return arg;
+}
+
+/* contract 2.6 */
+TEST_REAL(a_strand_that_yields_gets_its_turns_beside_a_loop_of_spawns_and_joins)
+{
+    for (int i = 0; i < SCHEDULERS; i++) {
+        turns = 0;
+        has_turns_enough = false;
+        run_with(schedulers[i], 1, fork_and_join_beside_one_that_yields, NULL);
+    }
+}
+
 static _Atomic bool had_a_turn;
 
 static void *take_a_turn(void *arg)
