@@ -22,6 +22,7 @@
  *           needs the other. The tree has both, and no step is longer than the logarithm. Tickets in the control block:
  *           64 bytes for every strand, and a select may need several. With `priority`, asking all waiters at each
  *           acquire: n waiters would cost n * n questions. A heap in an array: the worst is among half of its entries.
+ * TESTED BY tests/models/prio.pml, tests/spec/prio.c, tests/spec/limits.c, tests/sim/locks.c, tests/unit/base_tree.c.
  */
 #ifndef SYNC_PRIO_H
 #define SYNC_PRIO_H
