@@ -690,9 +690,12 @@ do-valgrind: $(spec) $(programs) $(planted)
 	UNDER="$(memcheck)" tools/check-planted.sh $(planted) || status=1; \
 	exit $$status
 
-# gcc's and clang's, the library linked in both ways, both kinds of stacks: each once for each sanitizer; and valgrind.
-user-ways := gcc:address:a:private $(CLANG):address:so:shared gcc:thread:so:private $(CLANG):thread:a:shared \
-	$(if $(shell command -v clang-14),clang-14:address:a:private) gcc:valgrind:so:private
+# Each compiler with each sanitizer, gcc with both kinds of stacks, and valgrind; each tool meets the library linked in both
+# ways.
+user-ways := gcc:address:a:private gcc:address:so:shared gcc:thread:so:private gcc:thread:a:shared \
+	$(CLANG):address:so:shared $(CLANG):thread:a:shared \
+	$(if $(shell command -v clang-14),clang-14:address:a:private clang-14:thread:so:private) \
+	gcc:valgrind:so:private gcc:valgrind:a:private
 do-user-tools: do-lib $(programs)
 	JOBS=$(JOBS) TESTS="$(TESTS)" ALL="$(ALL)" SHORT="$(SHORT)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" VALGRIND="$(memcheck)" \
 		VALGRIND_PART="$(valgrind-part)" tools/check-user-tools.sh $(OUT) $(user-ways)

@@ -3,12 +3,13 @@
 #
 # The library as it is installed, of BUILD, under tools that only the program is made for: the specification runs without
 # a report, and bugs of tests/planted are found. A WAY is COMPILER:TOOL:LIBRARY:STACKS, where TOOL is address, thread or
-# valgrind, LIBRARY a or so, and STACKS private or shared. TESTS="scope chan" takes these files only; without it each way
-# takes every file of the specification whose number is its own, so that the ways take them all together. ALL=1: each
-# takes all. SHORT=1: each takes a third of its own, others after each commit.
+# valgrind, LIBRARY a or so, and STACKS private or shared. A way whose compiler is not there is left out. TESTS="scope
+# chan" takes these files only; without it each way takes every file of the specification whose number is its own, so
+# that the ways with a sanitizer take them all together. ALL=1: each takes all. SHORT=1: each takes a third of its own,
+# others after each commit.
 #
-# For valgrind the environment has its command (VALGRIND), and which files it takes (VALGRIND_PART), as each test takes
-# seconds there.
+# For valgrind the environment has its command (VALGRIND), and which files the ways with valgrind take together
+# (VALGRIND_PART), as each test takes seconds there.
 set -u
 export LC_ALL=C
 # The compilers themselves: what a compiler is called by decides where its sanitizers look for their symbolizer.
@@ -45,13 +46,19 @@ export USER_BUILD USER_WORK USER_CC USER_CXX USER_FLAGS USER_LIBRARY USER_HARNES
 work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
-jobs=${JOBS:-2} status=0 ways=$# number=0 turn=0 step=1
+jobs=${JOBS:-2} status=0 number=0 turn=0 step=1
 [ -z "${SHORT-}" ] || turn=$(git rev-list --count HEAD 2>/dev/null || echo 0) step=3
 
 # every COUNT WHICH: prints that part of the input's lines
 every()
 {
     awk -v count="$1" -v which="$2" 'NR % count == which % count'
+}
+
+# cxx_of WAY: its compiler of C++
+cxx_of()
+{
+    echo "${1%%:*}" | sed 's/^gcc/g++/; s/^clang/clang++/'
 }
 
 # spec: the files that this way takes
@@ -62,9 +69,9 @@ spec()
     elif [ -n "${ALL-}" ]; then
         ls tests/spec/*.c tests/spec/*.cc
     elif [ "$tool" = valgrind ]; then
-        for name in $VALGRIND_PART; do echo "tests/spec/$name.c"; done | every "$step" "$turn"
+        for name in $VALGRIND_PART; do echo "tests/spec/$name.c"; done | every "$alike" "$place" | every "$step" "$turn"
     else
-        ls tests/spec/*.c tests/spec/*.cc | every "$ways" "$number" | every "$step" "$turn"
+        ls tests/spec/*.c tests/spec/*.cc | every "$alike" "$place" | every "$step" "$turn"
     fi
 }
 
@@ -77,9 +84,13 @@ names()
     done
 }
 
+here=$(for way; do ! command -v "$(cxx_of "$way")" >/dev/null || echo "$way"; done)
+count_valgrind=$(echo "$here" | grep -c ':valgrind:') place_valgrind=0
+count_sanitizer=$(echo "$here" | grep -vc ':valgrind:') place_sanitizer=0
+
 for way; do
     compiler=${way%%:*}
-    USER_CC=$compiler USER_CXX=$(echo "$compiler" | sed 's/^gcc/g++/; s/^clang/clang++/')
+    USER_CC=$compiler USER_CXX=$(cxx_of "$way")
     if ! command -v "$USER_CXX" >/dev/null; then
         echo "user-tools: $way left out: there is no $USER_CXX"
         continue
@@ -93,6 +104,10 @@ for way; do
     address) mode=asan USER_FLAGS=-fsanitize=address ;;
     thread) mode=tsan USER_FLAGS=-fsanitize=thread ;;
     valgrind) mode=memcheck USER_FLAGS=-O0 ;;
+    esac
+    case $tool in
+    valgrind) alike=$count_valgrind place=$place_valgrind place_valgrind=$((place_valgrind + 1)) ;;
+    *) alike=$count_sanitizer place=$place_sanitizer place_sanitizer=$((place_sanitizer + 1)) ;;
     esac
     harness=$(ls tests/harness/*.c | grep -v coverage)
     tests=$(spec)
