@@ -1,6 +1,6 @@
 /*
- * Waiting until a pool, or the run, is quiescent, and the decision that it is. Model of the decision:
- * tests/models/quiescence.pml.
+ * Waiting until a pool, or the run, is quiescent, and the decision that it is. Models: tests/models/quiescence.pml for
+ * the decision, tests/models/joiner.pml for a wait that a flag ends, too.
  */
 #include "quiescence.h"
 
