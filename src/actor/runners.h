@@ -45,8 +45,8 @@
  *           block, the activation waits.
  * NOT DONE  one list of idle runners under a lock: each time that an actor wakes, and each time that it falls
  *           dormant, would take that lock.
- * TESTED BY tests/models/starved.pml, tests/sim/actors.c, tests/spec/actor_scarce.c, tests/spec/dispatcher.c,
- *           tests/stress/actors.c, tests/fault/actors.c.
+ * TESTED BY tests/models/starved.pml, tests/models/runner.pml, tests/sim/actors.c, tests/spec/actor_scarce.c,
+ *           tests/spec/dispatcher.c, tests/stress/actors.c, tests/fault/actors.c.
  */
 #ifndef ACTOR_RUNNERS_H
 #define ACTOR_RUNNERS_H
