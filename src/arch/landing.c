@@ -8,92 +8,12 @@
  * on the way. clang++ gives it a handler for everything. What a landing pad does then, its instructions tell (pad.c).
  */
 #include "landing.h"
+
+#include "eh.h"
 #include "state.h"
 
 #include <string.h>
 #include <unwind.h>
-
-/* The encoding of a value in a table: its format, its base, and whether it is the address of the value. */
-enum {
-    FORMAT = 0x0f,
-    FORMAT_POINTER = 0x00,
-    FORMAT_ULEB128 = 0x01,
-    FORMAT_UDATA2 = 0x02,
-    FORMAT_UDATA4 = 0x03,
-    FORMAT_UDATA8 = 0x04,
-    FORMAT_SDATA4 = 0x0b,
-    FORMAT_SDATA8 = 0x0c,
-    RELATIVE = 0x70,
-    RELATIVE_TO_ITSELF = 0x10,
-    INDIRECT = 0x80,
-    OMITTED = 0xff
-};
-
-static uint64_t read_uleb128(const uint8_t **at)
-{
-    uint64_t value = 0;
-    uint8_t byte;
-    unsigned shift = 0;
-    do {
-        byte = *(*at)++;
-        value |= (uint64_t)(byte & 0x7f) << shift;
-        shift += 7;
-    } while (byte & 0x80 && shift < 64);
-    return value;
-}
-
-static int64_t read_sleb128(const uint8_t **at)
-{
-    const uint8_t *begin = *at;
-    uint64_t value = read_uleb128(at);
-    unsigned bits = 7 * (unsigned)(*at - begin);
-    bool negative = (*at)[-1] & 0x40;
-    return (int64_t)(negative && bits < 64 ? value | ~UINT64_C(0) << bits : value);
-}
-
-/* The size of the fixed formats; 0: none. */
-static size_t size_of(uint8_t encoding)
-{
-    switch (encoding & FORMAT) {
-    case FORMAT_UDATA2:
-        return 2;
-    case FORMAT_UDATA4:
-    case FORMAT_SDATA4:
-        return 4;
-    case FORMAT_POINTER:
-    case FORMAT_UDATA8:
-    case FORMAT_SDATA8:
-        return 8;
-    default:
-        return 0;
-    }
-}
-
-/* Read a number; the caller adds the base. */
-static uint64_t read_value(uint8_t encoding, const uint8_t **at)
-{
-    size_t size = size_of(encoding);
-    uint64_t value = 0;
-    if (!size)
-        return read_uleb128(at);
-    memcpy(&value, *at, size);
-    *at += size;
-    return (encoding & FORMAT) == FORMAT_SDATA4 ? (uint64_t)(int32_t)value : value;
-}
-
-/* Read an address; NULL: the encoding is unknown. */
-static void *read_address(uint8_t encoding, const uint8_t *at)
-{
-    uintptr_t itself = (uintptr_t)at, value;
-    if (encoding == OMITTED || !size_of(encoding))
-        return NULL;
-    value = read_value(encoding, &at);
-    if ((encoding & RELATIVE) == RELATIVE_TO_ITSELF)
-        value += itself;
-    else if (encoding & RELATIVE)
-        return NULL;
-    return encoding & INDIRECT ? *(void **)value : (void *)value; /* NOLINT: an address out of a table */
-}
 
 /* ---- the language of a frame -------------------------------------------------------------------------------- */
 
@@ -112,17 +32,16 @@ static void *personality_of(uintptr_t ip)
     const uint8_t *at = cie + 9 + strlen(augmentation) + 1;
     if (*augmentation != 'z' || cie[8] != 1)
         return NULL;
-    (void)read_uleb128(&at); /* factors of code and data, the return address's register, the augmentation's size */
-    (void)read_sleb128(&at);
+    (void)arch_eh_uleb128(&at); /* factors of code and data, the return address's register, the augmentation's size */
+    (void)arch_eh_sleb128(&at);
     at++;
-    (void)read_uleb128(&at);
+    (void)arch_eh_uleb128(&at);
     while (*++augmentation == 'L' || *augmentation == 'R')
         at++;
-    return *augmentation == 'P' ? read_address(at[0], at + 1) : NULL;
+    uintptr_t personality = 0;
+    uint8_t encoding = *at++;
+    return *augmentation == 'P' && arch_eh_address(encoding, &at, &personality) ? (void *)personality : NULL;
 }
-
-/* The personality of C code, which runs clean-ups and catches nothing. */
-extern const char __gcc_personality_v0[];
 
 bool arch_frame_is_c_(struct _Unwind_Context *context)
 {
@@ -139,61 +58,11 @@ static bool is_cxx(struct _Unwind_Context *context)
 
 enum landing { LETS_THROUGH, CATCHES, ENDS_THE_PROGRAM };
 
-/* A function's table. Landing pads are relative to `pads`. */
-struct table {
-    const uint8_t *calls, *actions, *types; /* types: NULL: it has none */
-    uint8_t call_encoding, type_encoding;
-    uintptr_t pads;
-};
-
-/* Returns false if an encoding is unknown. */
-static bool read_table(const uint8_t *lsda, uintptr_t function, struct table *table)
-{
-    uint8_t encoding = *lsda++;
-    table->pads = function;
-    if (encoding != OMITTED) {
-        const uint8_t *at = lsda;
-        table->pads = (uintptr_t)read_address(encoding, at);
-        if (!table->pads)
-            return false;
-        (void)read_value(encoding, &lsda);
-    }
-    table->type_encoding = *lsda++;
-    table->types = NULL;
-    if (table->type_encoding != OMITTED) {
-        uint64_t distance = read_uleb128(&lsda);
-        table->types = lsda + distance;
-    }
-    table->call_encoding = *lsda++;
-    uint64_t size = read_uleb128(&lsda);
-    table->calls = lsda;
-    table->actions = lsda + size;
-    return true;
-}
-
-/* A range of calls in a table. */
-struct call_site {
-    uint64_t begin, size;
-    const uint8_t *pad; /* NULL: none */
-    uint64_t action;    /* 0: to clean up */
-};
-
-static struct call_site read_call_site(const struct table *table, const uint8_t **at)
-{
-    struct call_site site;
-    site.begin = read_value(table->call_encoding, at);
-    site.size = read_value(table->call_encoding, at);
-    uint64_t pad = read_value(table->call_encoding, at);
-    site.pad = pad ? (const uint8_t *)(table->pads + pad) : NULL; /* NOLINT: as above */
-    site.action = read_uleb128(at);
-    return site;
-}
-
 static bool is_pad(const void *of, const uint8_t *code)
 {
-    const struct table *table = of;
+    const struct arch_eh_table *table = of;
     for (const uint8_t *at = table->calls; at < table->actions;)
-        if (read_call_site(table, &at).pad == code)
+        if (arch_eh_site_read(table, &at).pad == code)
             return true;
     return false;
 }
@@ -202,15 +71,15 @@ static bool is_pad(const void *of, const uint8_t *code)
 enum stops { STOPS_NONE, STOPS_TO_CLEAN_UP, STOPS_TO_CATCH, STOPS_TO_END };
 
 /* A list ends by a clean-up where one has to be done for an exception of another type, or the program ends then. */
-static enum stops stops_of(const struct table *table, uint64_t first)
+static enum stops stops_of(const struct arch_eh_table *table, uint64_t first)
 {
     static const uint8_t everything[8];
     const uint8_t *action = table->actions + first - 1;
-    size_t size = size_of(table->type_encoding);
+    size_t size = arch_eh_size(table->type_encoding);
     for (;;) {
-        int64_t filter = read_sleb128(&action);
+        int64_t filter = arch_eh_sleb128(&action);
         const uint8_t *next = action;
-        int64_t distance = read_sleb128(&next);
+        int64_t distance = arch_eh_sleb128(&next);
         if (!filter)
             return STOPS_TO_CLEAN_UP;
         if (!table->types)
@@ -225,7 +94,7 @@ static enum stops stops_of(const struct table *table, uint64_t first)
     }
 }
 
-static enum landing landing_at(const struct table *table, const struct call_site *site,
+static enum landing landing_at(const struct arch_eh_table *table, const struct arch_eh_site *site,
                                const struct arch_catcher *catcher, uintptr_t frame)
 {
     if (!site->pad)
@@ -247,17 +116,12 @@ static enum landing landing_in(struct _Unwind_Context *context, const struct arc
 {
     const uint8_t *lsda = _Unwind_GetLanguageSpecificData(context);
     uintptr_t function = _Unwind_GetRegionStart(context), ip = _Unwind_GetIP(context) - 1 - function;
-    struct table table;
-    if (!lsda || !is_cxx(context) || !read_table(lsda, function, &table))
+    struct arch_eh_table table;
+    struct arch_eh_site site;
+    if (!lsda || !is_cxx(context) || !arch_eh_table_read(lsda, function, &table))
         return LETS_THROUGH;
-    for (const uint8_t *at = table.calls; at < table.actions;) {
-        struct call_site site = read_call_site(&table, &at);
-        if (ip < site.begin)
-            break;
-        if (ip < site.begin + site.size)
-            return landing_at(&table, &site, catcher, _Unwind_GetCFA(context));
-    }
-    return ENDS_THE_PROGRAM;
+    return arch_eh_site_find(&table, ip, &site) ? landing_at(&table, &site, catcher, _Unwind_GetCFA(context))
+                                                : ENDS_THE_PROGRAM;
 }
 
 struct walk {
