@@ -171,6 +171,23 @@ for before in 0 1 2; do
         complain "a second C++ runtime is not reported ($before before the run): $(cat "$work/err")"
 done
 
+# ---- plug-ins at one address -----------------------------------------------------------------------------------------
+
+# swapped FLAG...: each exception passes through the plug-in that is loaded, not through the one before it
+swapped()
+{
+    program=$work/shared/swap
+    for size in '' 200 300; do
+        [ -z "$size" ] && kind='' name=$program || kind="-fPIC -shared -DPLUGIN=$size" name=$program.$size.so
+        # shellcheck disable=SC2086
+        ${CC:-gcc} -std=gnu11 -fexceptions "$@" $kind -Iinclude tests/programs/unwind_plugin.c -o "$name" \
+            "-L$work/shared" "-Wl,-rpath,$work/shared" -lstrand || complain "tests/programs/unwind_plugin.c does not link"
+    done
+    said=$(timeout 600 "$program" "$program.200.so" "$program.300.so" 2>&1)
+    [ "$said" = '20 cleaned, 20 passed, one place' ] || complain "tests/programs/unwind_plugin.c ($*) prints: $said"
+}
+swapped -O2
+
 # ---- how a noexcept function looks -----------------------------------------------------------------------------------
 
 # closes HOW COMPILER FLAG...: the interruption waits for the destructor

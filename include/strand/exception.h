@@ -216,6 +216,14 @@ extern inline __attribute__((gnu_inline, always_inline, artificial)) void strand
 #pragma GCC diagnostic pop
 #endif
 
+/* The clean-ups of a C file go on by the library's unwinder, which is faster than libgcc's: their calls of
+ * _Unwind_Resume become calls of this. Exceptions of others go on by _Unwind_Resume. */
+struct _Unwind_Exception;
+STRAND_NORETURN void strand_resume_(struct _Unwind_Exception *exception);
+#if !defined(__cplusplus) && defined(__x86_64__) && !defined(STRAND_OUT_OF_LINE_)
+__asm__(".set _Unwind_Resume, strand_resume_");
+#endif
+
 /* strand_must with the text of its argument. */
 int64_t strand_must_(int64_t result, const char *argument);
 #if !defined(STRAND_OUT_OF_LINE_)

@@ -33,7 +33,7 @@ enum { CATCHES_OR_RETURNS = 32 };
 static unsigned meaning_of_address(uintptr_t function, const struct arch_catcher *catcher)
 {
     const struct arch_cxx_runtime *cxx = &arch_state.cxx;
-    if (function == (uintptr_t)_Unwind_Resume || function == (uintptr_t)cxx->resume)
+    if (function == (uintptr_t)_Unwind_Resume || function == (uintptr_t)cxx->resume || function == arch_state.resume)
         return PAD_RESUMES;
     if (function == (uintptr_t)cxx->terminate)
         return PAD_TERMINATES;
@@ -50,13 +50,10 @@ static unsigned meaning_of_name(const char *name, const struct arch_catcher *cat
         const char *name;
         unsigned meaning;
     } names[] = {
-        {"_Unwind_Resume", PAD_RESUMES},
-        {"_ZSt9terminatev", PAD_TERMINATES},
-        {"__cxa_call_terminate", PAD_TERMINATES},
-        {"__cxa_begin_catch", PAD_CATCHES},
-        {"abort", PAD_DIES},
-        {"__assert_fail", PAD_DIES},
-        {"__stack_chk_fail", PAD_DIES},
+        {"_Unwind_Resume", PAD_RESUMES},     {"strand_resume_", PAD_RESUMES},
+        {"_ZSt9terminatev", PAD_TERMINATES}, {"__cxa_call_terminate", PAD_TERMINATES},
+        {"__cxa_begin_catch", PAD_CATCHES},  {"abort", PAD_DIES},
+        {"__assert_fail", PAD_DIES},         {"__stack_chk_fail", PAD_DIES},
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i].name) == 0)

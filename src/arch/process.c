@@ -34,6 +34,7 @@ bool arch_tool_is_order;
 #endif
 bool arch_membarrier_works;
 char *arch_handles;
+_Thread_local uint32_t arch_loader_inside;
 size_t arch_handles_size, arch_handle_words;
 __thread void *arch_self_ __attribute__((used)); /* the thread's; read by assembler */
 
@@ -421,10 +422,12 @@ static void locks_take(void)
 {
     arch_process_lock();
     arch_carried_lock();
+    arch_loader_before_fork();
 }
 
 static void locks_release(void)
 {
+    arch_loader_after_fork();
     arch_carried_unlock();
     arch_process_unlock();
 }
@@ -448,6 +451,7 @@ static void begin_child(void)
         aborts_restore();
     arch_watches_after_fork();
     arch_ask_after_fork();
+    arch_unwind_after_fork();
     arch_state.fiber_lock = 0;
     arch_state.fiber_maker = NULL;
     arch_state.runs = NULL;
@@ -467,6 +471,8 @@ static int start(void)
     arch_signal_frame_find();
     arch_cxx_find();
     arch_unwind_start();
+    arch_unwind_warm();
+    arch_state.resume = (uintptr_t)strand_resume_;
     arch_trace_start();
     arch_membarrier_works = membarrier_register();
     arch_mxcsr_is_slow = mxcsr_measure();

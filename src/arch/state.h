@@ -10,6 +10,7 @@
 #endif
 
 #include "arch.h"
+#include "unwind_rule.h"
 #include "x86_64.h"
 
 #include <sched.h>
@@ -75,6 +76,23 @@ struct arch_cxx_announced {
     const void *addresses[ARCH_CXX_SYMBOLS]; /* written once, before `state` says so */
 };
 
+/* The class of the library's exceptions: the vendor's four letters and the language's four. unwind_x86_64.S knows it.
+ */
+#define ARCH_CLASS_OURS UINT64_C(0x4C49425354524E44) /* "LIBSTRND" */
+
+/* Rules for unwinding (unwind_cached.c). */
+enum { ARCH_RULE_BITS = 11 };
+struct arch_rule_slot {
+    _Atomic uint32_t sequence;
+    _Atomic uint32_t generation;
+    _Atomic uint64_t ip;       /* 0: unused */
+    _Atomic uint64_t words[4]; /* a struct arch_rule */
+} __attribute__((aligned(64)));
+struct arch_rules {
+    struct arch_rule_slot slots[1 << ARCH_RULE_BITS];
+    atomic_flag writing;
+};
+
 struct arch_state {
     /* memory.c */
     _Atomic int guards;            /* enum arch_guards: the best kind not yet refused */
@@ -92,6 +110,12 @@ struct arch_state {
     _Atomic(void (*)(const struct arch_foreign *)) on_foreign;
     _Atomic(void (*)(void)) on_terminate;
     _Atomic(void (*)(void *ip)) on_lost;
+
+    uintptr_t resume; /* the address of strand_resume_ */
+
+    /* unwind_cached.c */
+    struct arch_rules rules;
+    _Atomic uint32_t loader_users; /* loader.c */
 
     /* exits.c */
     _Atomic(void (*)(void)) on_exit;
@@ -154,6 +178,25 @@ int arch_thrown_unwind_(struct arch_thrown *thrown);
 struct _Unwind_Context;
 /* landing.c: whether the frame is of a C function that has clean-ups. */
 bool arch_frame_is_c_(struct _Unwind_Context *context);
+/* unwind.c: the exception of a new flight, with what unwind_cached.c keeps in it. */
+struct _Unwind_Exception;
+struct _Unwind_Exception *arch_flight_exception_(struct arch_flight *flight, uint32_t generation);
+uint32_t arch_flight_generation_(const struct _Unwind_Exception *exception);
+/* unwind_cached.c, called by unwind_x86_64.S: they return if the forced unwind has to go on. */
+void arch_unwind_begin_(struct arch_flight *flight, struct arch_frame *frame);
+void arch_unwind_resume_(struct _Unwind_Exception *exception, struct arch_frame *frame);
+/* unwind_cached.c: at the first run of a process. */
+void arch_unwind_warm(void);
+/* In the child of a fork, which has one thread. */
+void arch_unwind_after_fork(void);
+/* loader.c: around calls of dl_iterate_phdr while runs last. Returns false while the process forks: then call neither
+ * that nor arch_loader_leave. */
+bool arch_loader_enter(void);
+void arch_loader_leave(void);
+/* By the forking thread: the second in the parent and in the child. */
+void arch_loader_before_fork(void);
+void arch_loader_after_fork(void);
+extern _Thread_local uint32_t arch_loader_inside; /* for loader.c */
 /* Unwinding has reached the end of the stack. */
 __attribute__((noreturn)) void arch_unwind_lost_(struct _Unwind_Context *context);
 void arch_trace_start(void);
@@ -180,6 +223,10 @@ void arch_watches_after_fork(void);
 void arch_ask_after_fork(void);
 
 /* x86_64.S */
+extern void strand_resume_(struct _Unwind_Exception *exception); /* unwind_x86_64.S */
+/* Continue at the code of a landing pad, with the registers of its frame. */
+__attribute__((noreturn)) void arch_unwind_land_(const struct arch_frame *frame, struct _Unwind_Exception *exception,
+                                                 uint64_t pad);
 void arch_call_landing_(void);
 __attribute__((noreturn)) void arch_longjmp_(void **jump);
 __attribute__((noreturn)) void arch_longjmp_builtin_(void **jump);

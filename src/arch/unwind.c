@@ -14,14 +14,6 @@
 
 _Static_assert(sizeof(struct _Unwind_Exception) <= sizeof((struct arch_flight *)0)->unwind_exception, "flight");
 
-/* The vendor's four letters and the language's four, as the C++ ABI requires. */
-#define CLASS_OURS UINT64_C(0x4C49425354524E44) /* "LIBSTRND" */
-
-static struct _Unwind_Exception *exception_of(struct arch_flight *flight)
-{
-    return (struct _Unwind_Exception *)(void *)flight->unwind_exception;
-}
-
 /* Every strand's entry is a try, so unwinding would have ended before if it could continue. */
 void arch_unwind_lost_(struct _Unwind_Context *context)
 {
@@ -48,19 +40,38 @@ static void deleted(_Unwind_Reason_Code reason, struct _Unwind_Exception *except
         flight->caught(flight, false);
 }
 
-/* The second half of arch_unwind. Its last call is a jump where the compiler optimises: a missing frame saves a step of
- * the unwinder, which returns only on a corrupt stack. */
-_Unwind_Reason_Code arch_unwind_(struct arch_flight *flight); /* for x86_64.S */
-_Unwind_Reason_Code arch_unwind_(struct arch_flight *flight)
+/* The exception carries the stop function: a landing pad that ends in libgcc's _Unwind_Resume goes on by the forced
+ * unwind. The function's argument is the generation. */
+struct _Unwind_Exception *arch_flight_exception_(struct arch_flight *flight, uint32_t generation)
 {
-    arch_san_throw();
+    struct _Unwind_Exception *exception = (struct _Unwind_Exception *)(void *)flight->unwind_exception;
+    memset(exception, 0, sizeof *exception);
+    exception->exception_class = ARCH_CLASS_OURS;
+    exception->exception_cleanup = deleted;
+    exception->private_1 = (uintptr_t)never_stop;
+    exception->private_2 = generation;
+    return exception;
+}
+
+uint32_t arch_flight_generation_(const struct _Unwind_Exception *exception)
+{
+    return (uint32_t)exception->private_2;
+}
+
+/* Both return on a corrupt stack only. Their last call is a jump where the compiler optimises: a missing frame saves a
+ * step of the unwinder. */
+_Unwind_Reason_Code arch_resume_slowly_(struct _Unwind_Exception *exception); /* for unwind_x86_64.S */
+_Unwind_Reason_Code arch_resume_slowly_(struct _Unwind_Exception *exception)
+{
+    return _Unwind_ForcedUnwind(exception, never_stop, (void *)exception->private_2); /* NOLINT: a number */
+}
+
+_Unwind_Reason_Code arch_unwind_slowly_(struct arch_flight *flight); /* for unwind_x86_64.S */
+_Unwind_Reason_Code arch_unwind_slowly_(struct arch_flight *flight)
+{
     if (flight->thrown)
         return (_Unwind_Reason_Code)arch_thrown_unwind_(flight->thrown);
-    struct _Unwind_Exception *exception = exception_of(flight);
-    memset(exception, 0, sizeof *exception);
-    exception->exception_class = CLASS_OURS;
-    exception->exception_cleanup = deleted;
-    return _Unwind_ForcedUnwind(exception, never_stop, NULL);
+    return arch_resume_slowly_((struct _Unwind_Exception *)(void *)flight->unwind_exception);
 }
 
 static _Unwind_Reason_Code stop(struct _Unwind_Context *context, void *arg)

@@ -74,21 +74,28 @@ arch_longjmp_builtin_:
         .cfi_endproc
         .size   arch_longjmp_builtin_, . - arch_longjmp_builtin_
 
-/* void arch_unwind(struct arch_flight *), also the public strand_unwind_: adds no frame to be unwound. */
-        .globl  arch_unwind
-        .hidden arch_unwind
-        .type   arch_unwind, @function
-        .globl  strand_unwind_
-        .type   strand_unwind_, @function
+/* void arch_unwind_land_(const struct arch_frame *, exception, pad): a landing pad expects the exception in rax, and 0,
+ * the meaning of a clean-up, in rdx. */
+        .globl  arch_unwind_land_
+        .hidden arch_unwind_land_
+        .type   arch_unwind_land_, @function
         .p2align 4
-arch_unwind:
-strand_unwind_:
+arch_unwind_land_:
         .cfi_startproc
         endbr64
-        jmp     arch_unwind_
+        mov     %rsi, %rax
+        mov     %rdx, %rcx
+        xor     %edx, %edx
+        mov     0x00(%rdi), %rbx
+        mov     0x08(%rdi), %rbp
+        mov     0x10(%rdi), %r12
+        mov     0x18(%rdi), %r13
+        mov     0x20(%rdi), %r14
+        mov     0x28(%rdi), %r15
+        mov     0x30(%rdi), %rsp
+        jmp     *%rcx
         .cfi_endproc
-        .size   arch_unwind, . - arch_unwind
-        .size   strand_unwind_, . - strand_unwind_
+        .size   arch_unwind_land_, . - arch_unwind_land_
 
 /* Where contexts begin: jumped to by Boost.Context, with a return address on the stack. */
         .globl  arch_begin_
@@ -186,5 +193,4 @@ arch_call_landing_:                     /* with the foreign exception in rax */
         .hidden arch_order_acquire_
         .hidden arch_call_caught_
         .hidden arch_call_personality_
-        .hidden arch_unwind_
         .section .note.GNU-stack, "", @progbits

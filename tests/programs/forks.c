@@ -478,11 +478,28 @@ static void *keep_busy(void *arg)
     return arg;
 }
 
+/* Each throw asks the loader, whose lock a child must not find taken. */
+static void *keep_throwing(void *arg)
+{
+    while (!enough) {
+        STRAND_TRY {
+            throw_it("any");
+        }
+        STRAND_CATCH(&STRAND_ERROR, e) {
+            (void)e;
+        }
+        STRAND_END
+    }
+    return arg;
+}
+
 static void *fork_many_times(void *arg)
 {
     STRAND_SCOPE(scope);
     for (int i = 0; i < 8; i++)
         strand_spawn(scope, keep_busy, NULL);
+    for (int i = 0; i < 3; i++)
+        strand_spawn(scope, keep_throwing, NULL);
     for (int i = 0; i < 40; i++) {
         fork_and_act();
         strand_sleep(100 * STRAND_US);
