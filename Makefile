@@ -79,7 +79,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes check models fuzz bench valgrind user-tools coverage man pictures conformance site abi \
+.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes instructions check models fuzz bench valgrind user-tools coverage man pictures conformance site abi \
 	install uninstall setup format clean FORCE
 
 help:
@@ -99,6 +99,7 @@ help:
 	@echo "make mutants     bugs planted in the library, each of which the tests have to find (10 minutes)"
 	@echo "make check       warnings as errors, format, layers, exports and the other rules of the house"
 	@echo "make sizes       what a strand, a scope, an actor and an exception take, beside tests/sizes/expected; make check does it too"
+	@echo "make instructions the instructions of some operations, beside tests/instructions/expected"
 	@echo "make fault       make each call of the library fail wherever the workloads of tests/fault reach it"
 	@echo "make models      check the protocols' models by spin, for safety and progress (2 minutes)"
 	@echo "make fuzz        random programs against a model of the tree of strands, and random requests to"
@@ -236,6 +237,10 @@ sim-hash:
 sizes:
 	$(call setup)
 	$(again) check-sizes
+
+instructions:
+	@tools/setup.sh --check build valgrind >&2
+	$(again) check-instructions
 
 fault:
 	$(call setup)
@@ -573,6 +578,8 @@ $(OUT)/sim/%: $(test-objects)/sim/%.o $(test-objects)/sim/sim.o $(library)
 	$(call link,$(CC))
 $(OUT)/sizes: $(test-objects)/sizes/sizes.o $(library)
 	$(call link,$(CC))
+$(OUT)/instructions: $(test-objects)/instructions/instructions.o $(OUT)/libstrand-internal.a
+	$(call link,$(CC),-l:libboost_context.a)
 $(OUT)/planted/%: $(test-objects)/planted/%.o $(library)
 	$(call link,$(CC))
 # The library with other names for what it calls: those of tests/fault/calls.c.
@@ -714,7 +721,7 @@ do-fault: do-lib $(fault)
 	$(if $(filter release,$(MODE)),tools/check-fault.sh $(OUT))
 	JOBS=$(JOBS) $(fault) $(if $(SHORT),--short) $(if $(ALL),--all) $(TESTS)
 
-all-sources := $(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz fuzz/httpd sizes,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
+all-sources := $(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz fuzz/httpd sizes instructions,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
 do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
 	$(patsubst %,$(OUT)/obj/%.o,$(basename $(example-sources) $(wildcard bench/*.c bench/*.cc)))
 
@@ -774,6 +781,8 @@ check-reject:
 	tools/reject.sh clang $(CLANG) $(wildcard tests/reject/*.c tests/reject/*.cc)
 check-sizes: $(OUT)/sizes
 	tools/check-sizes.sh $<
+check-instructions: $(OUT)/instructions
+	CC="$(CC)" tools/check-instructions.sh $<
 check-quiet:
 	CC=gcc CXX=g++ CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-quiet.sh $(quiet-sources)
 check-docs:
