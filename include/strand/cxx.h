@@ -17,7 +17,7 @@ struct strand_cxx_runtime_ {
     const void *base;               /* typeid(std::exception); NULL: the file is compiled without RTTI */
 };
 
-/* Weak: a file that uses only types can be linked without the library. */
+/* Weak: a file that uses only types, and has no static object in a function, can be linked without the library. */
 void strand_cxx_use_(const struct strand_cxx_runtime_ *runtime) __attribute__((weak));
 
 /* __cxa_guard_acquire for strands: returns 1 if the caller has to construct the object, 0 once it is constructed. */

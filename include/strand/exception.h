@@ -217,7 +217,8 @@ extern inline __attribute__((gnu_inline, always_inline, artificial)) void strand
 #endif
 
 /* The clean-ups of a C file go on by the library's unwinder, which is faster than libgcc's: their calls of
- * _Unwind_Resume become calls of this. Exceptions of others go on by _Unwind_Resume. */
+ * _Unwind_Resume become calls of this. So a file with clean-ups must be linked with the library. Exceptions of others
+ * go on by _Unwind_Resume. */
 struct _Unwind_Exception;
 STRAND_NORETURN void strand_resume_(struct _Unwind_Exception *exception);
 #if !defined(__cplusplus) && defined(__x86_64__) && !defined(STRAND_OUT_OF_LINE_)
