@@ -188,6 +188,17 @@ swapped()
 }
 swapped -O2
 
+# ---- static objects before the first run -----------------------------------------------------------------------------
+
+early=$work/static/early
+if ${CXX:-g++} -std=c++17 -g -fsanitize=thread -Iinclude tests/programs/static_early.cc -o "$early" "-L$work/static" \
+    -lstrand >"$early.said" 2>&1; then
+    said=$(timeout 600 "$early" 2>&1)
+    [ "$said" = 6 ] || complain "tests/programs/static_early.cc prints: $said"
+else
+    complain "tests/programs/static_early.cc does not link: $(cat "$early.said")"
+fi
+
 # ---- how a noexcept function looks -----------------------------------------------------------------------------------
 
 # closes HOW COMPILER FLAG...: the interruption waits for the destructor

@@ -97,6 +97,8 @@ bool arch_cxx_announce(void (*const *functions)(void), unsigned count, const voi
         announced->addresses[BASE] = base;
         keep_loaded(announced->addresses[GLOBALS]);
         keep_loaded(announced->addresses[DROP]);
+        if (!arch_tool)
+            arch_tool_find(); /* threads use static objects before the first run */
         atomic_store_explicit(&announced->state, ANNOUNCED, memory_order_release); /* [PB1] */
     }
     globals_fn *used = globals_in_use(), *named = (globals_fn *)functions[GLOBALS];
