@@ -138,6 +138,7 @@ strand_case strand_on_receive(strand_chan chan, void *value);
 
 #ifdef __cplusplus
 }
+extern "C++" {
 template <class a, class b, class result> struct strand_if_same_ {
 };
 template <class a, class result> struct strand_if_same_<a, a, result> {
@@ -169,6 +170,7 @@ template <class element> struct strand_element_<element *> {
     static_assert(strand_plain_<element>::already, "the values of a channel are received into, so they are not const");
     static constexpr size_t size = sizeof(element);
 };
+}
 #define STRAND_SENT_(chan, value) strand_sent_<decltype((chan).element)>(value)
 #define STRAND_RECEIVED_(chan, value) strand_received_<decltype((chan).element)>(value)
 #define STRAND_CHAN_SIZE_(type) strand_element_<decltype(type::element)>::size
