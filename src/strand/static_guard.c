@@ -20,6 +20,7 @@
 #include "interrupt.h"
 #include "log.h"
 #include "misuse.h"
+#include "print.h"
 #include "wait.h"
 
 #include "../sched/switch.h"
@@ -32,15 +33,23 @@ enum { DONE = 1, PENDING = 0x100 };
 #define NAP_MOST STRAND_MS
 #define LONG STRAND_S
 
+/* me: NULL for a thread without a strand, which may have no run with a log either. */
 static COLD void report_wait(struct thread *thread, struct cb *me)
 {
-    char text[MADE_WORDS + 320], made[MADE_WORDS];
-    snprintf(text, sizeof text,
-             "strand '%s' #%llu has waited for a second for a function's static object, which another strand or thread "
-             "constructs. If the constructor waits for this strand, or uses the object itself, neither continues: "
-             "construct the object before the strands that use it; %s",
-             cb_name(me), (unsigned long long)cb_id(me), made_strand(me, made, sizeof made));
-    log_text(runtime_of(thread), text);
+    char text[MADE_WORDS + 400], who[128] = "a thread", made[MADE_WORDS] = "";
+    if (me)
+        snprintf(who, sizeof who, "strand '%s' #%llu", cb_name(me), (unsigned long long)cb_id(me));
+    snprintf(
+        text, sizeof text,
+        "%s has waited for a second for a function's static object, which another strand or thread constructs. If "
+        "the constructor waits for it%s, or uses the object itself, neither continues: construct the object before "
+        "the strands that use it%s%s",
+        who, me && own_of(me)->section_file ? ", or needs its thread, which it holds in a no-suspend section" : "",
+        me ? "; " : "", me ? made_strand(me, made, sizeof made) : "");
+    if (me)
+        log_text(runtime_of(thread), text);
+    else
+        print_text(2, "libstrand: %s\n", text);
 }
 
 static void sleep_for(struct thread *thread, struct cb *me, int64_t ns, const _Atomic uint32_t *guard)
@@ -74,7 +83,7 @@ static COLD NOINLINE void await(const _Atomic uint32_t *guard, int64_t *waited)
         sleep_for(thread, me, pause, guard);
     else
         nap(thread, pause);
-    if (suspends && *waited < LONG && *waited + pause >= LONG)
+    if (*waited < LONG && *waited + pause >= LONG)
         report_wait(thread_self(), me);
     *waited += pause;
 }

@@ -6,7 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <cxxabi.h>
+#include <initializer_list>
+#include <string>
 #include <thread>
+#include <unistd.h>
 
 #include "cxx.h"
 
@@ -251,6 +254,67 @@ TEST_REAL(a_strand_in_a_no_suspend_section_waits_with_its_thread)
         test_run(enter_in_a_section, &entering);
         thread.join();
     }
+}
+
+/* ---- waits that do not end by themselves --------------------------------------------------------------------------
+ */
+
+/* On one thread: the strand in a section holds the thread that the constructor needs. The report lets it go on. */
+struct Held {
+    Object object;
+    std::atomic<bool> reported{false};
+};
+
+void let_go(const char *line, void *arg)
+{
+    auto *held = static_cast<Held *>(arg);
+    CHECK_CONTAINS(line, "or needs its thread, which it holds in a no-suspend section");
+    held->object.constructed = 1;
+    held->reported = true;
+    abi::__cxa_guard_release(&held->object.guard);
+}
+
+void *enter_what_is_begun(void *arg)
+{
+    auto *held = static_cast<Held *>(arg);
+    CHECK_EQ(abi::__cxa_guard_acquire(&held->object.guard), 1);
+    STRAND_NO_SUSPEND;
+    CHECK_EQ(abi::__cxa_guard_acquire(&held->object.guard), 0);
+    return arg;
+}
+
+TEST(a_strand_that_waits_with_its_thread_is_logged)
+{
+    Held held;
+    strand_options options = test_options();
+    options.on_log = let_go;
+    options.hook_arg = &held;
+    strand_run(&options, enter_what_is_begun, &held);
+    CHECK(held.reported.load());
+}
+
+/* What a thread without a strand writes, while this one constructs the object. */
+std::string written_by_a_waiter(Object *object)
+{
+    char text[600] = "";
+    int ends[2], usual = dup(2);
+    CHECK_EQ(pipe(ends), 0);
+    CHECK_EQ(abi::__cxa_guard_acquire(&object->guard), 1);
+    dup2(ends[1], 2);
+    std::thread waiter([&] { CHECK_EQ(abi::__cxa_guard_acquire(&object->guard), 0); });
+    CHECK(read(ends[0], text, sizeof text - 1) > 0);
+    dup2(usual, 2);
+    abi::__cxa_guard_release(&object->guard);
+    waiter.join();
+    for (int fd : {ends[0], ends[1], usual})
+        close(fd);
+    return text;
+}
+
+TEST_REAL(a_thread_that_waits_for_long_writes_so)
+{
+    Object object;
+    CHECK_CONTAINS(written_by_a_waiter(&object).c_str(), "libstrand: a thread has waited for a second");
 }
 
 } // namespace
