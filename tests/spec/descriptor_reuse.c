@@ -400,7 +400,7 @@ TEST_RACE(a_number_is_forgotten_and_used_again_while_many_read_from_it)
 
 /* ---- closing in a no-suspend section ------------------------------------------------------------------------ */
 
-static bool told;
+static _Atomic bool told;
 
 static void *wait_until_it_is_gone(void *arg)
 {
