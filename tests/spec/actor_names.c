@@ -3,6 +3,7 @@
  */
 #define SUITE actor_names
 #include "test.h"
+#include "unhandled.h"
 
 #include "strand/actor.h"
 
@@ -41,22 +42,6 @@ TEST_INSIDE(an_actor_knows_its_parent_and_a_strand_has_none)
     CHECK_EQ(strand_tell(strand_actor_spawn(system, NULL, &parent_class, NULL, 0), STRAND_MSG(number, 1)), 0);
     strand_actors_join(system);
     CHECK_LOG("child");
-}
-
-static void log_unhandled(void *state, strand_message *message)
-{
-    (void)state;
-    const strand_published *p = STRAND_IS(message, strand_published);
-    test_log("%s", p->kind == STRAND_ACTOR_UNHANDLED ? "unhandled" : "?");
-}
-
-static const strand_actor_class listener = {.size = sizeof listener, .name = "listener", .receive = log_unhandled};
-
-static strand_actor listen(strand_actors system)
-{
-    strand_actor l = strand_actor_spawn(system, NULL, &listener, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ACTOR_UNHANDLED), 0);
-    return l;
 }
 
 TEST_INSIDE(a_guardian_handles_no_messages)

@@ -3,6 +3,7 @@
  */
 #define SUITE router
 #include "test.h"
+#include "unhandled.h"
 
 #include "strand/actor.h"
 #include "strand/sync.h"
@@ -320,22 +321,6 @@ TEST_INSIDE(a_notice_of_somebody_elses_end_is_passed_on_as_any_message)
 }
 
 /* ---- messages that no routee gets ------------------------------------------------------------------------------- */
-
-static void log_unhandled(void *state, strand_message *message)
-{
-    (void)state;
-    const strand_published *p = STRAND_IS(message, strand_published);
-    test_log("%s", p->kind == STRAND_ACTOR_UNHANDLED ? "unhandled" : "?");
-}
-
-static const strand_actor_class listener = {.size = sizeof listener, .name = "listener", .receive = log_unhandled};
-
-static strand_actor listen(strand_actors system)
-{
-    strand_actor l = strand_actor_spawn(system, NULL, &listener, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ACTOR_UNHANDLED), 0);
-    return l;
-}
 
 STRAND_MESSAGE(number, { int n; });
 STRAND_MESSAGE(fail, { char none; });
