@@ -7,6 +7,16 @@
  */
         .text
 
+/* The registers that a function preserves, from a jump buffer in form 1 or a struct arch_frame, at rdi. */
+        .macro  load_preserved
+        mov     0x00(%rdi), %rbx
+        mov     0x08(%rdi), %rbp
+        mov     0x10(%rdi), %r12
+        mov     0x18(%rdi), %r13
+        mov     0x20(%rdi), %r14
+        mov     0x28(%rdi), %r15
+        .endm
+
         .globl  strand_setjmp_
         .type   strand_setjmp_, @function
         .p2align 4
@@ -36,12 +46,7 @@ strand_setjmp_:
 arch_longjmp_:
         .cfi_startproc
         endbr64
-        mov     0x00(%rdi), %rbx
-        mov     0x08(%rdi), %rbp
-        mov     0x10(%rdi), %r12
-        mov     0x18(%rdi), %r13
-        mov     0x20(%rdi), %r14
-        mov     0x28(%rdi), %r15
+        load_preserved
         mov     $1, %eax
         mov     0x30(%rdi), %rsp
         jmp     *0x38(%rdi)
@@ -86,12 +91,7 @@ arch_unwind_land_:
         mov     %rsi, %rax
         mov     %rdx, %rcx
         xor     %edx, %edx
-        mov     0x00(%rdi), %rbx
-        mov     0x08(%rdi), %rbp
-        mov     0x10(%rdi), %r12
-        mov     0x18(%rdi), %r13
-        mov     0x20(%rdi), %r14
-        mov     0x28(%rdi), %r15
+        load_preserved
         mov     0x30(%rdi), %rsp
         jmp     *%rcx
         .cfi_endproc
