@@ -18,7 +18,8 @@ namespace {
 /* An object as the compiler makes it, but for each run of a test a new one. */
 struct Object {
     abi::__guard guard = 0;
-    std::atomic<int> begun{0}, constructed{0};
+    std::atomic<int> begun{0};
+    int constructed = 0;           /* not atomic: the guard orders it */
     std::atomic<bool> held{false}; /* its constructor does not return meanwhile */
     int failures = 0;              /* the first ones of its constructors throw */
 
@@ -46,7 +47,7 @@ struct Object {
             }
             abi::__cxa_guard_release(&guard);
         }
-        CHECK_EQ(constructed.load(), 1);
+        CHECK_EQ(constructed, 1);
         return this;
     }
 };
@@ -113,11 +114,15 @@ TEST_INSIDE(a_cancelled_strand_gets_the_object_before_it_is_interrupted)
 
 /* ---- as the compiler calls it ------------------------------------------------------------------------------------ */
 
-std::atomic<int> slow_ones{0};
+std::atomic<int> callers_of_slow{0};
+int slow_ones = 0;
 
+/* Others come to the object meanwhile. */
 struct Slow {
     Slow()
     {
+        while (callers_of_slow < 4)
+            strand_sleep(STRAND_MS);
         strand_sleep(20 * STRAND_MS);
         slow_ones++;
     }
@@ -125,8 +130,9 @@ struct Slow {
 
 void *use_slow(void *arg)
 {
+    callers_of_slow++;
     static Slow slow;
-    CHECK_EQ(slow_ones.load(), 1);
+    CHECK_EQ(slow_ones, 1);
     return arg;
 }
 
@@ -149,13 +155,14 @@ TEST_REAL(the_compiler_s_code_for_a_static_object_waits_in_this_way)
 
 class Stuck {
     Object object;
-    std::atomic<bool> reported{false};
+    std::atomic<int> reports{0};
 
     static void on_log(const char *line, void *stuck)
     {
         CHECK_CONTAINS(line, "has waited for a second for a function's static object");
+        CHECK_CONTAINS(line, "construct the object before the strands that use it");
         CHECK_CONTAINS(line, "spawned");
-        static_cast<Stuck *>(stuck)->reported = true;
+        static_cast<Stuck *>(stuck)->reports++;
     }
 
     static void *construct(void *arg)
@@ -163,8 +170,9 @@ class Stuck {
         auto *stuck = static_cast<Stuck *>(arg);
         CHECK_EQ(abi::__cxa_guard_acquire(&stuck->object.guard), 1);
         stuck->object.begun++;
-        while (!stuck->reported)
+        while (!stuck->reports)
             strand_sleep(STRAND_MS);
+        strand_sleep(2 * STRAND_S);
         stuck->object.constructed = 1;
         abi::__cxa_guard_release(&stuck->object.guard);
         return nullptr;
@@ -189,7 +197,7 @@ class Stuck {
         options.on_log = on_log;
         options.hook_arg = this;
         strand_run(&options, root, this);
-        CHECK(reported.load());
+        CHECK_EQ(reports.load(), 1);
     }
 };
 
@@ -210,7 +218,7 @@ void construct_on_a_thread(Object *object, const std::atomic<int> *callers)
         object->constructed++;
         abi::__cxa_guard_release(&object->guard);
     }
-    CHECK_EQ(object->constructed.load(), 1);
+    CHECK_EQ(object->constructed, 1);
 }
 
 TEST_REAL(plain_threads_wait_as_without_the_library)
@@ -242,7 +250,7 @@ void *enter_in_a_section(void *arg)
     STRAND_NO_SUSPEND;
     entering->callers = 4;
     CHECK_EQ(abi::__cxa_guard_acquire(&entering->object.guard), 0);
-    CHECK_EQ(entering->object.constructed.load(), 1);
+    CHECK_EQ(entering->object.constructed, 1);
     return arg;
 }
 

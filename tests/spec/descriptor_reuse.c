@@ -400,12 +400,12 @@ TEST_RACE(a_number_is_forgotten_and_used_again_while_many_read_from_it)
 
 /* ---- closing in a no-suspend section ------------------------------------------------------------------------ */
 
-static _Atomic bool told;
+static _Atomic bool notified;
 
 static void *wait_until_it_is_gone(void *arg)
 {
     CHECK_EQ(strand_read(fd, &byte, 1), -EBADF);
-    told = true;
+    notified = true;
     return arg;
 }
 
@@ -423,10 +423,10 @@ static void *close_the_new_object_in_a_section(void *arg)
     {
         STRAND_NO_SUSPEND;
         CHECK_EQ(strand_close(fd), 0);
-        CHECK(!told);
+        CHECK(!notified);
     }
     strand_scope_join(scope);
-    CHECK(told);
+    CHECK(notified);
     CHECK_EQ(fcntl(fd, F_GETFD), -1);
     end_far_side();
     CHECK_EQ(strand_close(ends[1]), 0);

@@ -17,7 +17,7 @@ static void log_unhandled(void *state, strand_message *message)
 
 static const strand_actor_class listener = {.size = sizeof listener, .name = "listener", .receive = log_unhandled};
 
-static strand_actor listen(strand_actors system)
+static strand_actor spawn_listener(strand_actors system)
 {
     strand_actor l = strand_actor_spawn(system, NULL, &listener, NULL, 0);
     CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ACTOR_UNHANDLED), 0);

@@ -530,7 +530,9 @@ static const struct kept *second_report(strand_fn *root)
 /* On a busy machine the root may have been late before. */
 static void compute_from_now(void)
 {
+    reports_lock();
     reports.count = reports.released = 0;
+    atomic_flag_clear(&reports.keeping);
     compute();
 }
 

@@ -9,6 +9,7 @@
 
 #include "strand/debug.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #define LIMIT (20 * STRAND_MS)
@@ -28,6 +29,7 @@ static struct {
         *of; /* keep reports about this strand only; NULL: all. On a busy machine other strands may be late too */
     _Atomic int count, enough; /* number of reports so far; so many release the late strand */
     _Atomic int released;
+    atomic_flag keeping;
     int blind;     /* reports of `of` that were not kept: the machine did not let it say in time where it is */
     int signal[2]; /* a pipe that gets a byte then */
 } reports;
@@ -40,9 +42,8 @@ static inline void reports_open(const char *of, int enough)
     reports.enough = enough;
 }
 
-static inline void reports_keep(const strand_late *late, void *arg)
+static inline void reports_keep_locked(const strand_late *late)
 {
-    (void)arg;
     int at = reports.count;
     if (reports.of && strcmp(late->name, reports.of) != 0)
         return;
@@ -64,6 +65,21 @@ static inline void reports_keep(const strand_late *late, void *arg)
         reports.released = 1;
         CHECK_EQ(write(reports.signal[1], "r", 1), 1);
     }
+}
+
+/* The thread that reports, and a strand that counts from now on. */
+static inline void reports_lock(void)
+{
+    while (atomic_flag_test_and_set(&reports.keeping))
+        sched_yield();
+}
+
+static inline void reports_keep(const strand_late *late, void *arg)
+{
+    (void)arg;
+    reports_lock();
+    reports_keep_locked(late);
+    atomic_flag_clear(&reports.keeping);
 }
 
 static inline strand_options watched(int threads)
