@@ -172,6 +172,9 @@ static void first_step(struct arch_transfer transfer)
     arch_san_arrive(san_of(me));
     arch_san_acquire(me);
     *(sim->came_from ? &sim->came_from->context : &sim->director) = transfer.from;
+    struct arch_cxx *globals = arch_cxx_globals();
+    if (globals)
+        *globals = (struct arch_cxx){0}; /* not that of the thread which ran before */
     me->fn(me->arg);
     if (me->thread) {
         me->san = me->thread->loop_san;
