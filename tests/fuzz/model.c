@@ -197,7 +197,7 @@ static bool has_come(const struct mstrand *s)
 
 static void raised(struct mstrand *s)
 {
-    if (s->waits && !has_come(s) && source_certain(s, s->waits == OP_SCOPE_JOIN ? s->target : NO_ONE))
+    if (s->waits && !s->over && !has_come(s) && source_certain(s, s->waits == OP_SCOPE_JOIN ? s->target : NO_ONE))
         s->must = true;
 }
 
@@ -217,6 +217,8 @@ void wait_begins(struct mstrand *s, enum op op, int target, int64_t until)
     s->might = source_possible(s);
     s->must = source_certain(s, of_no_concern(op, target));
     s->ready = has_come(s);
+    s->over = false;
+    s->arrivals = model.arrivals;
 }
 
 /* ---- scopes ---------------------------------------------------------------------------------------------- */
@@ -297,12 +299,23 @@ static void by_policy(int index, struct mstrand *child)
     cancel_children(index, &model.scopes[index].note, false, child);
 }
 
+/* A join that finds no child left in its open scope yields before it returns, and so does the wait for the next child.
+ * More children may arrive meanwhile. */
+static void arrive(struct mstrand *c, int index)
+{
+    struct mstrand *owner = &model.strands[model.scopes[index].owner];
+    if ((owner->waits == OP_SCOPE_JOIN || owner->waits == OP_NEXT) && owner->target == index)
+        owner->over |= has_come(owner);
+    c->anchor = index;
+    c->arrival = ++model.arrivals;
+}
+
 void spawn_into(struct mstrand *child, int node, int index)
 {
     struct mscope *scope = &model.scopes[index];
+    arrive(child, index);
     child->life = RUNNING;
     child->node = node;
-    child->anchor = index;
     if (scope->cancelled)
         cancel_by(child, &scope->note, scope->noted, scope->owned);
 }
@@ -369,7 +382,7 @@ void hand_to(struct mstrand *c, int index)
         return;
     if (model.scopes[c->anchor].winner == index_of(c))
         model.scopes[c->anchor].winner = 0;
-    c->anchor = index;
+    arrive(c, index);
     c->owned = false;
     if (c->life == ENDED)
         end_counts(c);

@@ -66,7 +66,8 @@ struct mstrand {
     struct note note;
     bool named, drops, taken;
     int dropped, began, ended;
-    int order; /* of its end, as its scope counts them; 0: it is not counted there */
+    int order;   /* of its end, as its scope counts them; 0: it is not counted there */
+    int arrival; /* in its scope: spawns and hand-offs, numbered in their order */
     struct exc *exception;
 
     struct exc *flight; /* the newest exception on its way */
@@ -84,7 +85,9 @@ struct mstrand {
     int64_t until;
     bool must; /* be interrupted: what it waits for had not come when a source came to hold */
     bool might;
-    bool ready; /* it had come when the operation began */
+    bool ready;   /* it had come when the operation began */
+    bool over;    /* it had come, and the operation may be over, although more children have arrived since */
+    int arrivals; /* the last one before it began */
 };
 
 enum scope_life { NOT_YET, OPEN, LEAVING, LEFT };
@@ -106,7 +109,7 @@ struct model {
     struct mstrand strands[NODES]; /* by the node that spawned them; 0: the root */
     struct mscope scopes[NODES];
     struct exc excs[EXCEPTIONS];
-    int exc_count, orders, deadlines, logs;
+    int exc_count, orders, arrivals, deadlines, logs;
     bool misused;
 };
 extern struct model model;

@@ -35,6 +35,22 @@ void join_ends(struct mstrand *s, struct mstrand *c, const strand_exception *e, 
 
 /* ---- joining a scope ------------------------------------------------------------------------------------- */
 
+/* The children that the join which ends now is about: those that arrived up to `last`. */
+static bool joined(const struct mstrand *c, int scope, int last)
+{
+    return anchored(c, scope) && c->arrival <= last;
+}
+
+/* Returns the last arrival before those of the newest `left` children of the scope, or -1 if it has not so many. */
+static int last_before(int scope, size_t left)
+{
+    int last = model.arrivals;
+    for (; left && last > 0; last--)
+        for (int i = 1; i < NODES; i++)
+            left -= anchored(&model.strands[i], scope) && model.strands[i].arrival == last;
+    return left ? -1 : last;
+}
+
 /* The exception that a child leaves for the join of its scope. If another strand cancelled the child before a policy
  * did, its end is expected only if the join comes after the policy. */
 static struct exc *to_throw(const struct mstrand *c, const strand_exception *e)
@@ -93,14 +109,14 @@ static bool was_consumed(const struct mstrand *c, const strand_exception *e, boo
 
 /* An interrupted join has consumed some of the children. The model knows only the number of those that left no
  * trace. */
-static void consume_some(int scope, const strand_exception *e, size_t left)
+static void consume_some(int scope, const strand_exception *e, size_t left, int last)
 {
     struct mstrand *unsure[NODES];
     int count = 0, known = 0;
     for (int i = 1; i < NODES; i++) {
         struct mstrand *c = &model.strands[i];
         bool sure = true;
-        if (!anchored(c, scope))
+        if (!joined(c, scope, last))
             continue;
         if (c->life == ENDED && was_consumed(c, e, !left, &sure))
             consume(c);
@@ -138,7 +154,7 @@ static bool earlier(const struct mstrand *a, const struct mstrand *b)
 
 /* Returns the exception that consumed children throw, or NULL. The contract defines the first failure, but not the
  * order of errors of cancelled children; for those the root of `e` decides. */
-static struct exc *thrown_by(int scope, const strand_exception *e, bool all)
+static struct exc *thrown_by(int scope, const strand_exception *e, bool all, int last)
 {
     struct exc *thrown[NODES];
     struct mstrand *first_failure = NULL, *root = NULL;
@@ -147,7 +163,7 @@ static struct exc *thrown_by(int scope, const strand_exception *e, bool all)
     for (int i = 1; i < NODES; i++) {
         struct mstrand *c = &model.strands[i];
         bool sure = c->life == ENDED;
-        if (!anchored(c, scope) || (!sure && c->life != UNKNOWN) || !to_throw(c, e))
+        if (!joined(c, scope, last) || (!sure && c->life != UNKNOWN) || !to_throw(c, e))
             continue;
         bool holds = e && exc_holds(e, c->exception);
         MUST(holds || !all || !sure, "the join of scope %d has lost the exception of strand %d", scope, i);
@@ -175,15 +191,21 @@ static struct exc *thrown_by(int scope, const strand_exception *e, bool all)
 void scope_join_ends(struct mstrand *s, int scope, const strand_exception *e, size_t left)
 {
     bool interrupted = e && strand_exception_kind(e) == &STRAND_INTERRUPTED;
-    MUST(e || (!left && !s->must), "the join of scope %d returned, with %zu children left, and %s", scope, left,
-         s->must ? "had to be interrupted" : "was not interrupted");
-    MUST(!left || interrupted, "the join of scope %d was not interrupted, but %zu children are left", scope, left);
+    MUST(e || !s->must, "the join of scope %d returned, and had to be interrupted", scope);
+    MUST(!left || interrupted || !e, "the join of scope %d was not interrupted, but %zu children are left", scope,
+         left);
+    int last = model.arrivals;
+    if (!e) { /* it has yielded, and children may have arrived since it found none left */
+        last = last_before(scope, left);
+        MUST(last >= s->arrivals, "the join of scope %d returned, and %zu children are left", scope, left);
+        left = 0;
+    }
     for (int i = 1; i < NODES && !left; i++)
-        MUST(!anchored(&model.strands[i], scope) || model.strands[i].life != RUNNING,
+        MUST(!joined(&model.strands[i], scope, last) || model.strands[i].life != RUNNING,
              "the join of scope %d is over, and strand %d has not ended", scope, i);
     const strand_exception *met = interrupted ? strand_exception_suppressed(e, 0) : e;
-    struct exc *thrown = thrown_by(scope, met, !left);
-    consume_some(scope, met, left);
+    struct exc *thrown = thrown_by(scope, met, !left, last);
+    consume_some(scope, met, left, last);
     model.scopes[scope].blurred |= left > 0;
     if (met)
         exc_compare(met, thrown, "join of a scope");
