@@ -62,15 +62,16 @@ typedef struct strand_actors_attr {
  * Leaving the block stops all actors, children before their parents, and waits for them uninterruptibly. Messages in
  * hand are finished, or interrupted if the block is left by an exception; waiting messages become dead letters. Call
  * strand_actors_join before to let them be handled. The system then closes the pools that it opened. A failure that no
- * supervisor handles stops the system and interrupts the block, which throws that failure. Leaving the block in a
- * no-suspend section is misuse, and so is using the handle afterwards.
+ * supervisor handles stops the system and interrupts the block, which throws that failure. Opening a system or leaving
+ * its block in a no-suspend section is misuse, and so is using the handle afterwards.
  */
 #define STRAND_ACTORS(name, attr)                                                                                      \
     STRAND_BLOCK_BEGINS_ strand_actors name STRAND_CLEANUP_(strand_actors_leave_) =                                    \
         strand_actors_enter_((attr), __FILE__, __LINE__)
 
 /** Stop an actor system like leaving its block, without waiting. STRAND_STOP_NOW works like leaving it by an exception.
- *  Only if there is no memory does the call wait, uninterruptibly, until other strands have released some. */
+ *  Only if there is no memory does the call wait, uninterruptibly, until other strands have released some; in a
+ *  no-suspend section that is misuse. */
 void strand_actors_stop(strand_actors system, enum strand_stopping how);
 /** Run fn(arg) as a task on a dispatcher (NULL: the system's own), in a turn of a new actor below /user. The system
  * waits for it like for any actor. The result of fn is ignored, and an exception that leaves it is published as a
@@ -166,8 +167,8 @@ int strand_actors_subscribe(strand_actors system, strand_actor actor, strand_act
 
 /* ---- behind the macros ------------------------------------------------------------------------------------- */
 
-strand_actors strand_actors_enter_(const strand_actors_attr *attr, const char *file, int line);
-void strand_actors_leave_(strand_actors *system);
+STRAND_SECTION_EXCLUDES_ strand_actors strand_actors_enter_(const strand_actors_attr *attr, const char *file, int line);
+void strand_actors_leave_(strand_actors *system) STRAND_SECTION_EXCLUDES_;
 
 #ifdef __cplusplus
 }

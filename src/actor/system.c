@@ -133,10 +133,19 @@ static void give_up(struct thread *thread, struct system *system)
     free_system(thread_self(), system);
 }
 
+/* Opening and leaving a system suspend, but are no cancellation points. */
+static void may_suspend(struct thread *thread, struct cb *me, const char *function)
+{
+    if (UNLIKELY(own_of(me)->section_file != NULL))
+        section_misuse_(me, function);
+    must_be_on_its_stack(thread);
+}
+
 strand_actors strand_actors_enter_(const strand_actors_attr *attr, const char *file, int line)
 {
     struct thread *thread = must_be_strand("STRAND_ACTORS");
     struct cb *me = current_of(thread);
+    may_suspend(thread, me, "STRAND_ACTORS");
     if (attr)
         must_have_size(attr->size, sizeof *attr, "strand_actors_attr", "STRAND_ACTORS");
     strand_scope scope = strand_scope_enter_(STRAND_OPEN, file, line); /* it throws, or is left below */
@@ -189,8 +198,10 @@ void strand_actors_stop(strand_actors handle, enum strand_stopping how)
 {
     struct thread *thread = must_be_strand("strand_actors_stop");
     struct system *system = registry_find(thread, handle, "strand_actors_stop");
-    while (stop(thread, system, CALL_STOP | (how == STRAND_STOP_NOW ? CALL_NOW : 0)) == -ENOMEM)
+    while (stop(thread, system, CALL_STOP | (how == STRAND_STOP_NOW ? CALL_NOW : 0)) == -ENOMEM) {
+        may_suspend(thread, current_of(thread), "strand_actors_stop");
         thread = runners_await_memory();
+    }
 }
 
 static void forget_joiner(struct system **system)
@@ -215,8 +226,9 @@ void strand_actors_join(strand_actors handle)
 void strand_actors_leave_(strand_actors *handle)
 {
     struct thread *thread = must_be_strand("STRAND_ACTORS");
-    struct system *system = registry_find(thread, *handle, "STRAND_ACTORS");
     struct cb *me = current_of(thread);
+    may_suspend(thread, me, "STRAND_ACTORS");
+    struct system *system = registry_find(thread, *handle, "STRAND_ACTORS");
     struct block *block = &((struct scope *)(uintptr_t)system->scope.bits[0])->block;
     bool by_exception = block_flight(thread, me, block) || block_foreign(thread, block);
     uint32_t calls = CALL_STOP | (by_exception ? CALL_NOW : 0);

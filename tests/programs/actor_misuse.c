@@ -4,6 +4,8 @@
 #include "cases.h"
 
 #include "strand/actor.h"
+#include "strand/check.h"
+#include "strand/sim.h"
 #include "strand/sync.h"
 
 #include <pthread.h>
@@ -541,6 +543,41 @@ MISUSE_IN_A_SYSTEM(wait_for_room_in_a_section, "strand_tell", "inside a no-suspe
         strand_tell(a, STRAND_MSG(number, 1));
     }
 }
+
+MISUSE(open_in_a_section, "STRAND_ACTORS", "it may block, inside a no-suspend section")
+{
+    STRAND_NO_SUSPEND;
+    STRAND_ACTORS(system, NULL);
+    return arg;
+}
+
+MISUSE(leave_with_a_mutex, "STRAND_ACTORS", "it may block, while the strand holds a pthread mutex")
+{
+    static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+    STRAND_ACTORS(system, NULL);
+    pthread_mutex_lock(&mutex);
+    return arg;
+}
+
+static void *stop_in_a_section(void *arg)
+{
+    STRAND_ACTORS(system, NULL);
+    STRAND_NO_SUSPEND;
+    strand_actors_stop(system, STRAND_STOP_NEXT);
+    return arg;
+}
+
+static void *stop_often_in_a_section(void *arg)
+{
+    for (int i = 0; i < 10000; i++)
+        strand_exception_release(strand_try(stop_in_a_section, NULL, NULL));
+    return arg;
+}
+
+/* Memory is refused at random: sooner or later a system opens, and then its stop finds none. */
+MISUSE_OUTSIDE(stop_without_memory_in_a_section, "strand_actors_stop", "it may block, inside a no-suspend section")
+DOES(strand_run(STRAND_OPTIONS(.has_seed = true, .seed = 1, .sim = STRAND_SIM(.memory = 20)), stop_often_in_a_section,
+                NULL))
 
 /* ---- plain threads ----------------------------------------------------------------------------------------------- */
 

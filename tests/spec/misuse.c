@@ -120,7 +120,7 @@ TEST_PROGRAM(misuse_of_shared_fibres_is_reported)
 
 TEST_PROGRAM(misuse_of_actors_is_reported)
 {
-    check_cases("actor_misuse", 74);
+    check_cases("actor_misuse", 77);
 }
 
 TEST_PROGRAM(misuse_of_exceptions_is_reported)
