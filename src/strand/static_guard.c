@@ -4,16 +4,30 @@
  * strand constructs it, and that strand may need the thread. In files that include strand.h the call comes here
  * (strand/cxx.h), and a strand that has to wait suspends.
  *
+ * PARTIES   the constructor: the strand or thread that constructs the object. Waiters: strands and threads that reach
+ *           the object meanwhile. Those in files that do not include strand.h wait in libstdc++'s function.
  * STATE     the first word of the guard, which is the compiler's: 0, PENDING while the object is constructed, DONE.
- *           The party that changes 0 to PENDING constructs. Then the compiler's code calls __cxa_guard_release, which
- *           stores DONE, or __cxa_guard_abort, which stores 0. These are libstdc++'s own.
+ *           libstdc++'s waiters add a bit to PENDING (its WAITING, 1 << 16): then release and abort wake the threads
+ *           that sleep in its function. Waiters here neither set that bit nor depend on it.
+ *
+ *             0 --compare and exchange: __cxa_guard_acquire returns 1--> PENDING
+ *             PENDING --__cxa_guard_release: the constructor has returned--> DONE
+ *             PENDING --__cxa_guard_abort: the constructor has thrown--> 0
+ *
+ *           The compiler's code calls release or abort. Both are libstdc++'s own.
+ * OWNERSHIP while the word is PENDING, the object belongs to the constructor, with or without libstdc++'s bit.
  * PROTOCOL  a strand that finds PENDING sleeps and looks again; the sleeps grow to PAUSE_MOST. It is not interrupted:
  *           the compiler's code takes no exception from this call. A plain thread, and a strand in a no-suspend
  *           section, block their thread for NAP_MOST at most before they look again.
- * ORDERING  [SG1] a party that finds DONE or 0 acquires what the constructor, or the one that threw, did.
+ * ORDERING  [SG1] a party that finds DONE or 0 acquires what the constructor did before it returned or threw. The
+ *           partners are the release exchanges in libstdc++'s __cxa_guard_release and __cxa_guard_abort.
+ * PROGRESS  a waiter continues PAUSE_MOST, or NAP_MOST, after the end of the constructor at the latest, unless another
+ *           constructor has begun. If the constructor waits for a waiter, none of them continues; the log says so after
+ *           a second.
  * NOT DONE  waiting until the end of the constructor wakes the waiter: __cxa_guard_release wakes only threads, by a
  *           kind of futex that differs between C++ runtimes, and with link-time optimisation only a part of its calls
  *           could be made to come here.
+ * TESTED BY tests/spec/cxx_static.cc; tests/spec/stacks.c: a wait beyond the end of the stack.
  */
 #include "../../include/strand/cxx.h"
 
@@ -54,6 +68,7 @@ static COLD void report_wait(struct thread *thread, struct cb *me)
 
 static void sleep_for(struct thread *thread, struct cb *me, int64_t ns, const _Atomic uint32_t *guard)
 {
+    must_be_on_its_stack(thread);
     cxx_settle(thread, me);
     thread_tick(thread);
     wait_because(thread, me, BLOCKED_STATIC, (uint64_t)(uintptr_t)guard);

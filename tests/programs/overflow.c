@@ -162,6 +162,14 @@ static void read_there(void)
     STRAND_IGNORE(strand_read(0, &byte, 1));
 }
 
+/* As a C++ function does for its static object while another strand constructs it. */
+static void await_a_static_object_there(void)
+{
+    static uint64_t guard;
+    if (strand_static_enter_(&guard))
+        (void)strand_static_enter_(&guard);
+}
+
 static void *block_beyond(void *arg)
 {
     static const struct {
@@ -170,7 +178,8 @@ static void *block_beyond(void *arg)
     } all[] = {{"beyond-sleep", sleep_there},
                {"beyond-join", join_there},
                {"beyond-join-one", join_one_there},
-               {"beyond-read", read_there}};
+               {"beyond-read", read_there},
+               {"beyond-static", await_a_static_object_there}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcmp(how, all[i].how) == 0)
             call_on((char *)((uintptr_t)__builtin_frame_address(0) & ~(uintptr_t)15) - STACK_SIZE - 4096, all[i].fn);
