@@ -13,7 +13,6 @@
 #include "../sched/resize.h"
 #include "../sched/timers.h"
 #include "../strand/each_strand.h"
-#include "../strand/exception.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
@@ -36,26 +35,15 @@ struct few {
 /* What a blocked strand waits for. */
 enum whom { FOR_STRANDS, FOR_TIME, FOR_OUTSIDE };
 
-/* The waits for the outside. */
-static const struct {
-    unsigned blocked;
-    const char *words;
-} outsides[] = {{BLOCKED_OFFLOAD, "offloaded calls"},
-                {BLOCKED_CREW, "crews that end"},
-                {BLOCKED_DESCRIPTOR, "descriptors"},
-                {BLOCKED_PORT, "messages of ports"},
-                {BLOCKED_SIGNAL, "signals"}};
-enum { OUTSIDES = sizeof outsides / sizeof *outsides };
-
 /* The findings for one pool. */
 struct found {
     struct pool *pool;
     const struct opened_pool *op; /* its handle: the pool may be closed meanwhile, and then has none */
     int64_t now;
     struct few runnable, outside, timers;
-    size_t waiting;            /* for strands */
-    size_t outsides[OUTSIDES]; /* the numbers of waits for the outside */
-    bool any;                  /* something keeps it busy */
+    size_t waiting;           /* for strands */
+    size_t outsides[REASONS]; /* the numbers of waits for the outside, by their reasons */
+    bool any;                 /* something keeps it busy */
 };
 
 struct busy {
@@ -96,18 +84,10 @@ static void say_where(const struct busy *busy, struct cb *c, char *text, size_t 
                  begun);
 }
 
-/* Returns the index of a wait for the outside in `outsides`, or OUTSIDES. */
-static size_t outside_of(unsigned blocked)
+/* What waits of that reason have in common, if they are for the outside: "descriptors". Else NULL. */
+static const char *outside_of(const struct busy *busy, unsigned blocked)
 {
-    size_t i = 0;
-    while (i < OUTSIDES && outsides[i].blocked != blocked)
-        i++;
-    return i;
-}
-
-static bool is_outside(unsigned blocked)
-{
-    return outside_of(blocked) < OUTSIDES;
+    return blocked_reason(runtime_of(busy->view.thread), blocked)->outside;
 }
 
 /* In a select, a case from outside counts. */
@@ -116,7 +96,7 @@ static enum whom whom_of_cases(const struct busy *busy, struct cb *c, unsigned *
     enum whom whom = FOR_STRANDS;
     for (uint64_t i = 0; i < c->blocked_on && whom != FOR_OUTSIDE; i++) {
         strand_case one = inspect_case(&busy->view, c, i);
-        if (one.source && is_outside(one.source->blocked)) {
+        if (one.source && outside_of(busy, one.source->blocked)) {
             whom = FOR_OUTSIDE;
             *blocked = one.source->blocked;
             *on = one.object[0];
@@ -135,7 +115,7 @@ static enum whom whom_of(const struct busy *busy, struct cb *c, unsigned *blocke
         return whom_of_cases(busy, c, blocked, on);
     if (*blocked == BLOCKED_DESCRIPTOR && arch_watch_signals((int)*on))
         *blocked = BLOCKED_SIGNAL;
-    if (is_outside(*blocked))
+    if (outside_of(busy, *blocked))
         return FOR_OUTSIDE;
     return *blocked == BLOCKED_SLEEP ? FOR_TIME : FOR_STRANDS;
 }
@@ -148,7 +128,7 @@ static void add_blocked(struct busy *busy, struct cb *c, uint64_t id)
     busy->found.waiting += whom == FOR_STRANDS;
     if (whom != FOR_OUTSIDE)
         return;
-    busy->found.outsides[outside_of(blocked)]++;
+    busy->found.outsides[blocked]++;
     struct seen *seen = see(&busy->found.outside, cb_name(c), id);
     if (seen)
         inspect_words(&busy->view, c, blocked, on, seen->what, sizeof seen->what);
@@ -267,14 +247,14 @@ static void say_runnable(struct busy *busy)
     busy->found.any = true;
 }
 
-/* "2 for descriptors, 1 for ports" */
-static void write_outsides(const size_t *counts, char *text, size_t size)
+/* "1 for messages of ports, 2 for descriptors" */
+static void write_outsides(const struct busy *busy, char *text, size_t size)
 {
     size_t used = 0;
-    for (size_t i = 0; i < OUTSIDES && used < size; i++)
-        if (counts[i])
-            used += (size_t)snprintf(text + used, size - used, "%s%zu for %s", used ? ", " : "", counts[i],
-                                     outsides[i].words);
+    for (unsigned i = 0; i < REASONS && used < size; i++)
+        if (busy->found.outsides[i])
+            used += (size_t)snprintf(text + used, size - used, "%s%zu for %s", used ? ", " : "",
+                                     busy->found.outsides[i], outside_of(busy, i));
 }
 
 static void say_outside(struct busy *busy)
@@ -283,7 +263,7 @@ static void say_outside(struct busy *busy)
     size_t count = busy->found.outside.count;
     if (!count)
         return;
-    write_outsides(busy->found.outsides, words, sizeof words);
+    write_outsides(busy, words, sizeof words);
     output_say(&busy->out, 4, "%zu %s for the outside: %s\n", count, count == 1 ? "waits" : "wait", words);
     say_few(busy, &busy->found.outside);
     busy->found.any = true;

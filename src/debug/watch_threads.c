@@ -8,8 +8,6 @@
 #include "../sched/polled.h"
 #include "../sched/pool.h"
 #include "../sched/timers.h"
-#include "../strand/pool.h"
-#include "../strand/print.h"
 
 #include <string.h>
 

@@ -5,12 +5,12 @@
 
 #include <stddef.h>
 
-#define IO(name, words, ended_by, on) REASON(IO_REASONS, BLOCKED_##name, words, ended_by, on)
-
 const struct blocked_reason io_reasons[REASONS_OF_LAYER] = {
-    IO(OFFLOAD, "waits for an offloaded call", "the outside: the function that was called, on a thread of a crew",
-       ON_NOTHING),
-    IO(CREW, "waits for the end of a crew", "the outside: functions that run on threads of the crew", ON_NOTHING),
-    IO(DESCRIPTOR, "waits for descriptor", "the outside: the other side of the descriptor", ON_DESCRIPTOR),
-    IO(SIGNAL, "waits for signals", NULL, ON_NOTHING),
+    REASON(IO, OFFLOAD, "waits for an offloaded call",
+           "the outside: the function that was called, on a thread of a crew", "offloaded calls", ON_NOTHING),
+    REASON(IO, CREW, "waits for the end of a crew", "the outside: functions that run on threads of the crew",
+           "crews that end", ON_NOTHING),
+    REASON(IO, DESCRIPTOR, "waits for descriptor", "the outside: the other side of the descriptor", "descriptors",
+           ON_DESCRIPTOR),
+    REASON(IO, SIGNAL, "waits for signals", NULL, "signals", ON_NOTHING),
 };

@@ -5,10 +5,9 @@
 
 #include <stddef.h>
 
-#define RUN(name, words, ended_by, on) REASON(RUN_REASONS, BLOCKED_##name, words, ended_by, on)
-
 const struct blocked_reason run_reasons[REASONS_OF_LAYER] = {
-    RUN(QUIESCENCE, "waits for quiescence", "all strands that still run, sleep, or wait for the outside", ON_NOTHING),
-    RUN(STOPPING, "waits for the run to be shut down", "the outside, or a strand: a caller of strand_run_stop",
-        ON_NOTHING),
+    REASON(RUN, QUIESCENCE, "waits for quiescence", "all strands that still run, sleep, or wait for the outside", NULL,
+           ON_NOTHING),
+    REASON(RUN, STOPPING, "waits for the run to be shut down", "the outside, or a strand: a caller of strand_run_stop",
+           NULL, ON_NOTHING),
 };

@@ -11,11 +11,9 @@
 #include "records.h"
 
 #include "pinned.h"
-#include "platform.h"
 #include "pool.h"
 #include "runq.h"
 #include "stack_ops.h"
-#include "threads.h"
 
 #include "../stack/stack.h"
 

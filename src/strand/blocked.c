@@ -3,19 +3,17 @@
  */
 #include "core.h"
 
-#define CORE(name, words, ended_by, on) REASON(CORE_REASONS, BLOCKED_##name, words, ended_by, on)
-
 const struct blocked_reason core_reasons[REASONS_OF_LAYER] = {
-    CORE(NOT, "runnable", NULL, ON_NOTHING),
-    CORE(JOIN, "joins strand", NULL, ON_STRAND),
-    CORE(JOIN_SCOPE, "joins its scope, waits for strand", NULL, ON_STRAND),
-    CORE(WAIT, "waits for the end of strand", NULL, ON_STRAND),
-    CORE(LEAVE, "leaves a scope, waits for strand", NULL, ON_STRAND),
-    CORE(SLEEP, "sleeps", "time", ON_INSTANT),
-    CORE(SCOPE, "waits for the end of any child", NULL, ON_NOTHING),
-    CORE(STATIC, "waits for a static object, with the guard", "the strand or thread that constructs the object",
-         ON_ADDRESS),
-    CORE(POOL, "waits for the end of pool", NULL, ON_POOL),
+    REASON(CORE, NOT, "runnable", NULL, NULL, ON_NOTHING),
+    REASON(CORE, JOIN, "joins strand", NULL, NULL, ON_STRAND),
+    REASON(CORE, JOIN_SCOPE, "joins its scope, waits for strand", NULL, NULL, ON_STRAND),
+    REASON(CORE, WAIT, "waits for the end of strand", NULL, NULL, ON_STRAND),
+    REASON(CORE, LEAVE, "leaves a scope, waits for strand", NULL, NULL, ON_STRAND),
+    REASON(CORE, SLEEP, "sleeps", "time", NULL, ON_INSTANT),
+    REASON(CORE, SCOPE, "waits for the end of any child", NULL, NULL, ON_NOTHING),
+    REASON(CORE, STATIC, "waits for a static object, with the guard", "the strand or thread that constructs the object",
+           NULL, ON_ADDRESS),
+    REASON(CORE, POOL, "waits for the end of pool", NULL, NULL, ON_POOL),
 };
 
 const struct blocked_reason *blocked_reason(const struct runtime *runtime, unsigned blocked)

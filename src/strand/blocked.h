@@ -1,8 +1,8 @@
 /*
  * The reasons for which strands block, and what diagnostics print about each. Diagnostics only.
  *
- * A reason is a number of 8 bits: the first bits name the layer, the others the reason in the table of that layer. Each
- * layer lists its own reasons in its header *blocked.h; src/run registers the tables in runtime.reasons.
+ * A reason is a number of 8 bits: the upper four bits name the layer, the lower four the reason in the table of that
+ * layer. Each layer lists its own reasons in its header *blocked.h; src/run registers the tables in runtime.reasons.
  */
 #ifndef STRAND_BLOCKED_H
 #define STRAND_BLOCKED_H
@@ -22,13 +22,16 @@ struct blocked_reason {
     const char *words; /* printed before the object: "waits for mutex" */
     /* What ends the wait, where no strand can be named: "time". NULL: the object says it. */
     const char *ended_by;
+    /* A wait for the outside, in the plural, as reports count such waits: "descriptors". NULL: not for the outside. */
+    const char *outside;
     enum blocked_on on;
 };
 
-enum { REASONS_OF_LAYER = 16, LAYERS_WITH_REASONS = 256 / REASONS_OF_LAYER };
+enum { REASONS = 256, REASONS_OF_LAYER = 16, LAYERS_WITH_REASONS = REASONS / REASONS_OF_LAYER };
 
-/* A table with an entry for each reason of a layer, in its order. `first` is the layer's first number. */
-#define REASON(first, reason, words, ended_by, on) [(reason) - (first)] = {words, ended_by, on}
+/* An entry of a layer's table: REASON(IO, SIGNAL, ...) is that of BLOCKED_SIGNAL. */
+#define REASON(layer, name, words, ended_by, outside, on)                                                              \
+    [BLOCKED_##name - layer##_REASONS] = {words, ended_by, outside, on}
 
 /* This layer's. */
 enum {

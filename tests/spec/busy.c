@@ -224,7 +224,7 @@ static const struct scenario outside[] = {
     {.name = "descriptors and ports",
      .needs_pipe = true,
      .acts = {ONE("reader", read_a_byte), ONE("server", receive_a_message), ONE("chooser", select_one)},
-     .until = "\n    3 wait for the outside: 2 for descriptors, 1 for messages of ports\n",
+     .until = "\n    3 wait for the outside: 1 for messages of ports, 2 for descriptors\n",
      .texts = {HAS("\n        strand 'reader' #"), HAS("\n        strand 'server' #"),
                HAS("\n        strand 'chooser' #"), HAS(" receives from port 'port' at 0x"),
                TIMES(2, " waits for descriptor %d\n"), NO("idle")}},

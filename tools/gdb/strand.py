@@ -104,6 +104,17 @@ def size_of(name):
     return offsets[name, None]
 
 
+def name_of(enum, value):
+    """Of a constant of `enum enum`, or an empty text."""
+    if ("enum", enum) not in offsets:
+        try:
+            kind = gdb.lookup_type("enum " + enum)
+        except gdb.error:
+            fail("there is no debug information for the library (enum %s)" % enum)
+        offsets["enum", enum] = {field.enumval: field.name for field in kind.fields()}
+    return offsets["enum", enum].get(value, "")
+
+
 def round_up(size, step=16):
     return (size + step - 1) // step * step
 
@@ -268,22 +279,26 @@ class Strand:
             return "has not started"
         if not self.blocked:
             return "runnable"
-        words = kept("blocked", self.blocked, self.words)
-        if re.search("strand$", words):
+        words, on = kept("blocked", self.blocked, self.reason)
+        if on == "ON_STRAND":
             words += " #%d" % self.blocked_on
-        elif re.search("descriptor$", words):
+        elif on == "ON_DESCRIPTOR":
             words += " %d" % self.blocked_on
-        elif re.search("pool$", words):
+        elif on == "ON_POOL":
             words += " '%s'" % text_at(self.blocked_on + offset("opened_pool", "name"), 32)
-        elif not re.search("sleeps|child|call|one of", words):
+        elif on == "ON_ADDRESS":
             words += " at 0x%x" % self.blocked_on
         return words
 
-    def words(self):
+    def reason(self):
+        """(words, on) of its entry in the tables of reasons; on: the name of a constant, which says what blocked_on is."""
         layer, index = divmod(self.blocked, REASONS_OF_LAYER)
-        table = word(word(self.run.address + offset("runtime", "reasons")) + 8 * layer)
-        entry = table + index * size_of("blocked_reason") + offset("blocked_reason", "words")
-        return text_at(word(entry)) or "blocked (%d)" % self.blocked
+        entry = word(word(self.run.address + offset("runtime", "reasons")) + 8 * layer)
+        entry += index * size_of("blocked_reason")
+        words = text_at(word(entry + offset("blocked_reason", "words")))
+        on = word(entry + offset("blocked_reason", "on")) & 0xFFFFFFFF
+        return words or "blocked (%d)" % self.blocked, name_of("blocked_on", on)
+
     def line(self):
         parts = [self.doing()]
         if self.cancelled:
