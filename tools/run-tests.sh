@@ -20,9 +20,8 @@
 set -u
 export LC_ALL=C
 
-# run_one "PROGRAM|SCHEDULER|THREADS|SEEDS|PROGRAMS", where SEEDS may name the schedulers instead, and PROGRAMS may be
-# "no": one line to standard output, "passed failed
-# skipped late" to $SCRATCH/counts
+# run_one "PROGRAM|SCHEDULER|THREADS|SEEDS|PROGRAMS": runs a program. SEEDS may name the schedulers instead; PROGRAMS may
+# be "no".
 run_one()
 {
     IFS='|' read -r program sched threads seeds programs <<END
@@ -73,14 +72,17 @@ counts_of()
         }' "$1"
 }
 
-# only_late STATUS MS: the time limit ended the run, and no test had failed by then
+# only_late STATUS MS: the time limit ended the run, and no test had failed by then. The plain runner writes FAILED at the
+# beginning of a line for a test that fails, and Criterion FAIL in brackets, with or without colours.
 only_late()
 {
-    { [ "$1" -eq 124 ] || { [ "$1" -eq 137 ] && [ "$2" -ge $((LIMIT * 1000)) ]; }; } && ! grep -q '^FAILED' "$log"
+    { [ "$1" -eq 124 ] || { [ "$1" -eq 137 ] && [ "$2" -ge $((LIMIT * 1000)) ]; }; } &&
+        ! grep -q '^FAILED\|^\[[^]]*FAIL' "$log"
 }
 
-# report NAME HOW STATUS MS PASSED FAILED SKIPPED. A run of no test has failed, unless seeds leave out all that are there;
-# so has one that says so by its exit status only.
+# report NAME HOW STATUS MS PASSED FAILED SKIPPED: prints a line for the run, and adds one to $SCRATCH/counts, "passed
+# failed skipped late". A run of no test has failed, unless seeds leave out all that are there; so has one that says so
+# by its exit status only.
 report()
 {
     failed=$6 verdict=ok
