@@ -239,7 +239,7 @@ sizes:
 	$(again) check-sizes
 
 instructions:
-	@tools/setup.sh --check build valgrind >&2
+	$(call setup,valgrind)
 	$(again) check-instructions
 
 fault:
@@ -260,7 +260,7 @@ models:
 
 # The library is built once more, in a way that tells the fuzzer which of its branches were taken.
 fuzz:
-	@tools/setup.sh --check build fuzz >&2
+	$(call setup,fuzz)
 	$(again) MODE=asan FUZZ=1 CC=$(CLANG) OUT=build/fuzz do-$@
 	@for target in $(or $(TESTS),tree requests); do \
 		JOBS=$(JOBS) FUZZ_S=$(FUZZ_S) SHORT=$(SHORT) tools/run-fuzz.sh build/fuzz $$target || exit 1; done
@@ -291,16 +291,16 @@ test-matrix:
 	done; exit $$status
 
 valgrind:
-	@tools/setup.sh --check build valgrind >&2
+	$(call setup,valgrind)
 	$(again) MODE=debug RUNNER=plain VALGRIND=1 OUT=build/valgrind TESTS="$(or $(TESTS),$(valgrind-part))" do-$@
 
 user-tools:
-	@tools/setup.sh --check build test tsan valgrind >&2
+	$(call setup,test tsan valgrind)
 	$(again) RUNNER=plain do-$@
 
 coverage:
 	$(if $(is-clang),$(error the counters are those of gcc))
-	@tools/setup.sh --check build examples test coverage >&2
+	$(call setup,examples test coverage)
 	$(again) MODE=coverage $(if $(SHORT),$(short-coverage)) do-$@
 
 man:
@@ -781,8 +781,9 @@ check-reject:
 	tools/reject.sh clang $(CLANG) $(wildcard tests/reject/*.c tests/reject/*.cc)
 check-sizes: $(OUT)/sizes
 	tools/check-sizes.sh $<
+built = $(strip MODE=$(MODE) $(if $(STEPS),STEPS=1) $(filter-out $(warnings),$(lib-flags)) $(sanitize) $(CFLAGS) $(LDFLAGS))
 check-instructions: $(OUT)/instructions
-	CC="$(CC)" tools/check-instructions.sh $<
+	CC="$(CC)" tools/check-instructions.sh $< "$(built)"
 check-quiet:
 	CC=gcc CXX=g++ CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-quiet.sh $(quiet-sources)
 check-docs:
