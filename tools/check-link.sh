@@ -1,11 +1,18 @@
 #!/bin/sh
 # usage: tools/check-link.sh FOLDER
 #
-# Links a C and a C++ program with FOLDER's libstrand.a and with its libstrand.so, by -lstrand alone, and runs them.
-# libgcc_s must provide all _Unwind_* functions, for the library, the program and the C++ library. Traces are looked at
-# too, by every linker that there is, and try blocks whose frames -fcf-protection lays out otherwise, exceptions of C++
-# in programs and plug-ins with a C++ runtime of their own, and noexcept functions under options of compilers.
-# CC and CXX name the compilers.
+# Links programs with FOLDER's libstrand.a and with its libstrand.so, by -lstrand alone, and runs them:
+#
+#   a C and a C++ program, in which libgcc_s has to provide all _Unwind_* functions for the library, the program and the
+#   C++ library
+#   try blocks under -fcf-protection and -flto; nothing asks for a shadow stack
+#   traces, by every linker that there is
+#   C++ exceptions in programs, static ones too, and in plug-ins, with shared runtimes and with runtimes of their own
+#   plug-ins that are loaded one after the other at one address, and throw
+#   static objects that are constructed before the first run, under ThreadSanitizer
+#   destructors and noexcept functions that are compiled with various options
+#
+# CC, CXX and CLANGXX name the compilers.
 #
 # contract 9.8
 set -u
@@ -237,5 +244,5 @@ for asan in detect_stack_use_after_return=0 detect_stack_use_after_return=1; do
         closes static "$g" $level -fsanitize=address
     done
 done
-[ $status -ne 0 ] || echo "link: a C and a C++ program, static and shared: ok"
+[ $status -ne 0 ] || echo "link: ok"
 exit $status

@@ -1,11 +1,11 @@
 /*
- * Each C++ file tells the library which C++ runtime it is linked with. The library itself finds a shared one, but none
+ * Each C++ file registers the C++ runtime that it is linked with. The library itself finds a shared one, but none
  * whose symbols are hidden in a program or a plug-in (-static-libstdc++ with --exclude-libs), and in a static program
  * only what something else had linked. In a C++ file, calls that the compiler makes before it constructs a function's
  * static object go to the library. Nothing here is for programs; strand.h includes it.
  */
-#ifndef STRAND_CXX_TOLD_
-#define STRAND_CXX_TOLD_
+#ifndef STRAND_CXX_H
+#define STRAND_CXX_H
 
 #ifdef __cplusplus
 extern "C" {
@@ -70,7 +70,7 @@ static inline void strand_cxx_drop_(std::exception_ptr *kept)
     kept->~pointer();
 }
 
-static inline bool strand_cxx_tell_(void)
+static inline bool strand_cxx_register_(void)
 {
     void (*const functions[])(void) = {
         STRAND_CXX_ADDRESS_(strand_cxx_globals_),    STRAND_CXX_ADDRESS_(strand_cxx_allocate_),
@@ -86,7 +86,7 @@ static inline bool strand_cxx_tell_(void)
         strand_cxx_use_(&runtime);
     return true;
 }
-static const bool strand_cxx_told_ __attribute__((unused)) = strand_cxx_tell_();
+static const bool strand_cxx_registered_ __attribute__((unused)) = strand_cxx_register_();
 #undef STRAND_CXX_BASE_
 #undef STRAND_CXX_ADDRESS_
 #endif

@@ -12,8 +12,8 @@
  * NOT DONE  a notification by the C++ runtime: there is none.
  * TESTED BY tests/spec/cxx.cc, tests/spec/cxx_handlers.cc.
  */
-#ifndef STRAND_CXX_H
-#define STRAND_CXX_H
+#ifndef STRAND_STRAND_CXX_H
+#define STRAND_STRAND_CXX_H
 
 #include "exception.h"
 
