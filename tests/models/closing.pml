@@ -71,7 +71,7 @@ byte kickers, handle_refs;
 bit dead; /* the handle does not lead to the record any more */
 byte arrived, refused, ended;
 byte ending; /* counts of `ended` that are in the buffer of the pool's thread */
-bit told, alive = 1;
+bit gone, alive = 1; /* gone: the closer sees that the thread has left its record for good */
 byte timers = 1; /* so often the seeker wakes up by itself */
 
 byte strands[STRANDS];
@@ -212,7 +212,7 @@ end_parked:
     atomic { token = 0; parked = 0; kick = 0 }
     goto loop;
 leaves:
-    atomic { flush(); told = 1 } /* gone */
+    atomic { flush(); gone = 1 }
     alive = 0
 }
 
@@ -300,7 +300,7 @@ active proctype closer()
 #ifndef CLOSESILENT
     look();
 #endif
-    told && !alive;
+    gone && !alive;
 #ifndef NOKICKERS
     !kickers; /* [K6] */
 #endif

@@ -46,7 +46,7 @@
 byte job[CALLERS];
 byte queued, threads, running, sleeping;
 byte callers = CALLERS; /* all have entered */
-bit closing, freed, told;
+bit closing, freed, notified; /* notified: the closer */
 byte refusals;
 bit unrelated, goes; /* the crew ends while callers are inside; threads do not sleep for ever */
 
@@ -136,7 +136,7 @@ proctype thread(byte me)
         }
     :: d_step { !queued && (late || closing) -> TOUCH; threads--; made[me] = 0; last = LAST }
         if
-        :: last -> TOUCH; assert(!told); told = 1
+        :: last -> TOUCH; assert(!notified); notified = 1
         :: else
         fi;
         break
@@ -207,7 +207,7 @@ proctype caller(byte me)
     skip;
     d_step { TOUCH; callers--; last = LAST }
     if
-    :: last -> TOUCH; assert(!told); told = 1
+    :: last -> TOUCH; assert(!notified); notified = 1
     :: else
     fi
 }
@@ -229,7 +229,7 @@ active proctype owner()
     :: !sleeping -> break
     od;
     if
-    :: waits -> told
+    :: waits -> notified
     :: else
     fi;
     assert(!threads && !callers && !queued && !sleeping);

@@ -11,14 +11,14 @@
  * CHECKED   the thread does not move while it is held. All come to their end: the thread does not stay held.
  * MACROS    BLIND        a thread that begins to move does not look whether it has to stand still
  *           EARLY        it looks before it says that it moves
- *           UNTOLD       a thread that is started is not held
+ *           NOTHELD       a thread that is started is not held
  *           STAYS        the starting thread does not look whether the hold is over
  *           ONCE         it looks once, and so may undo the next hold
  */
 /* must hold */
 /* must fail: -DBLIND */
 /* must fail: -DEARLY */
-/* must fail: -DUNTOLD */
+/* must fail: -DNOTHELD */
 /* must stall: -DSTAYS */
 /* must fail: -DONCE */
 
@@ -55,7 +55,7 @@ active proctype starter()
 {
     bit is;
     counted = 1;
-#ifndef UNTOLD
+#ifndef NOTHELD
     if
     :: holding ->
 #if defined(ONCE) || defined(STAYS)

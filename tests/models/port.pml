@@ -29,7 +29,7 @@
  *           OVERBLIND    it does not check whether the port is over
  *           WAKESTAYS    a notified receiver does not allow the next notification
  *           WAKELATE     it allows that after it has checked
- *           LASTUNTOLD   the party that makes the port over notifies nobody
+ *           LASTSILENT   the party that makes the port over notifies nobody
  *           OVEREARLY    the port is over as soon as it is closed, even while a sender is inside
  *           OVERLATE     whether the port is over is read after the arrived messages are taken
  *           CLOSEDIN     a closed port takes messages
@@ -52,7 +52,7 @@
 /* must stall: -DEARLY -DOVERBLIND */
 /* must stall: -DWAKESTAYS */
 /* must stall: -DWAKELATE */
-/* must stall: -DLASTUNTOLD */
+/* must stall: -DLASTSILENT */
 /* must fail: -DTWICE -DNOTAG */
 /* must fail: -DEARLY -DOVEREARLY */
 /* must fail: -DEARLY -DOVERLATE */
@@ -105,7 +105,7 @@ bit closing; /* the closer has left */
 
 bit taken[SLOTS + 1], came[MESSAGES + 1];
 byte sent, received, dropped;
-bit told;
+bit reported; /* a receive has reported the end of the port */
 
 #define HAS(set, k) ((set >> (k)) & 1)
 #define TOUCH assert(!freed)
@@ -166,7 +166,7 @@ inline publish()
         d_step {
             TOUCH_BOX;
             if
-            :: arrived == f -> arrived = slot; rest = 0; sent++; assert(!told) /* [PT4] */
+            :: arrived == f -> arrived = slot; rest = 0; sent++; assert(!reported) /* [PT4] */
             :: else -> f = arrived
             fi
         }
@@ -213,7 +213,7 @@ inline unref()
         }
         if
         :: !t -> break
-#ifndef LASTUNTOLD
+#ifndef LASTSILENT
         :: t -> notify_receiver()
 #endif
         :: else
@@ -398,7 +398,7 @@ inline settle()
         }
         if
         :: was_over && waiting ->
-            d_step { assert(received == sent); told = 1 } /* [PT4] */
+            d_step { assert(received == sent); reported = 1 } /* [PT4] */
             end_waits()
         :: else
         fi;
@@ -470,7 +470,7 @@ proctype receiver(byte me)
 #endif
                 locked = 0
             }
-        :: !first && seen_over -> d_step { assert(received == sent); told = 1; done = 1; locked = 0 } /* [PT4] */
+        :: !first && seen_over -> d_step { assert(received == sent); reported = 1; done = 1; locked = 0 } /* [PT4] */
         :: !first && !seen_over ->
             d_step { waiting = waiting | (1 << me); locked = 0 }
             d_step {

@@ -68,7 +68,7 @@ byte accepted, received, dropped;
 byte tag[RECEIVERS], result[RECEIVERS];
 bit runnable[RECEIVERS], gone[RECEIVERS];
 bit closer_left;
-bit told; /* a receive has returned closed */
+bit reported; /* a receive has returned closed */
 byte posters = POSTERS;
 
 #define HAS(set, k) ((set >> (k)) & 1)
@@ -89,7 +89,7 @@ inline claim(who, why)
 {
     waiting = waiting & ~(1 << who);
     assert(tag[who] == ARMED && !runnable[who]); /* [W1] */
-    told = (why == CLOSED -> 1 : told);
+    reported = (why == CLOSED -> 1 : reported);
     tag[who] = WON;
     result[who] = why;
     runnable[who] = 1
@@ -136,7 +136,7 @@ proctype poster()
 #else
             :: posts_closed
 #endif
-            :: else -> posts++; accepted++; taken = 1; assert(!told) /* [H3] */
+            :: else -> posts++; accepted++; taken = 1; assert(!reported) /* [H3] */
             fi
         }
 #endif
@@ -212,7 +212,7 @@ proctype receiver(byte me)
         :: d_step { !count && queued -> queued--; received++ } locked = 0
         :: d_step { !count && !queued && OVER ->
             assert(received == accepted); /* [H3] */
-            over = 1; told = 1 }
+            over = 1; reported = 1 }
             locked = 0
         :: d_step { !count && !queued && !(OVER) -> tag[me] = ARMED; waiting = waiting | (1 << me) } locked = 0;
             atomic { runnable[me] -> runnable[me] = 0; tag[me] = IDLE }

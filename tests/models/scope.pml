@@ -116,7 +116,7 @@ proctype child(byte k)
     fi;
     atomic { !locked[k] -> locked[k] = 1 }
     where = anchor[k];
-    assert(where == SCOPE -> !left : !other_left); /* [C1] it tells its scope */
+    assert(where == SCOPE -> !left : !other_left); /* [C1] it notifies its scope */
     d_step { over[k] = 1; locked[k] = 0 }
 }
 

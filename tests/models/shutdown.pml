@@ -50,7 +50,7 @@ byte by = NEVER, asked = NO;
 bit posted, begun, timer, lock;
 bit torn;   /* an asker writes the reason */
 byte posts; /* how often the post is in the pool's list */
-bit told_to_end, cancelled, stops;
+bit end_requested, cancelled, stops;
 bit waits, woken, waiter_cancelled, waiter_ended;
 
 byte refs;
@@ -167,9 +167,9 @@ inline cancel_root()
     fi;
 #ifdef CANCELFIRST
     cancelled = 1;
-    told_to_end = 1
+    end_requested = 1
 #else
-    told_to_end = 1;
+    end_requested = 1;
     cancelled = 1
 #endif
 }
@@ -265,7 +265,7 @@ proctype root()
     fi;
     waiter_cancelled = 1;
     waiter_ended;
-    assert(!interrupted || told_to_end); /* [SD4] */
+    assert(!interrupted || end_requested); /* [SD4] */
     stops = 1
 }
 
