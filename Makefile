@@ -513,7 +513,7 @@ sim := $(filter-out sim,$(call sources-of,sim))
 sim := $(patsubst %,$(OUT)/sim/%,$(if $(SIM),$(filter $(SIM),$(sim)),$(sim)))
 fault := $(OUT)/tests/fault
 programs := $(patsubst %,$(OUT)/programs/%,$(call sources-of,programs))
-quiet-sources := $(wildcard tests/quiet/*.c tests/quiet/*.cc)
+accepted := $(wildcard tests/accept/*.c tests/accept/*.cc)
 example-sources := $(wildcard examples/*.c examples/*/*.c)
 # Those that need no more than the library and the server's parser; turtle and ledger are made by their own targets.
 examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline $(OUT)/examples/crowd \
@@ -659,7 +659,7 @@ do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,do-man) $(unit) $(spe
 		HALF="$(SHORT)" STACKS="$(STACKS)" tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
 	$(if $(planted),tools/check-planted.sh $(planted) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-quiet.sh $(quiet-sources) || status=1;) \
+	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/accept.sh $(accepted) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-link.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-programs.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-httpd.sh $(OUT) || status=1;) \
@@ -728,7 +728,7 @@ do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(a
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers calls atomics labels exports abi headers system globals clobbered reject quiet sizes docs prose shell conformance blocking models mutants fault
+checks := warnings-gcc warnings-clang format layers calls atomics labels exports abi headers system globals clobbered reject accept sizes docs prose shell conformance blocking models mutants fault
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -784,8 +784,8 @@ check-sizes: $(OUT)/sizes
 built = $(strip MODE=$(MODE) $(if $(STEPS),STEPS=1) $(filter-out $(warnings),$(lib-flags)) $(sanitize) $(CFLAGS) $(LDFLAGS))
 check-instructions: $(OUT)/instructions
 	CC="$(CC)" tools/check-instructions.sh $< "$(built)"
-check-quiet:
-	CC=gcc CXX=g++ CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-quiet.sh $(quiet-sources)
+check-accept:
+	CC=gcc CXX=g++ CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/accept.sh $(accepted)
 check-docs:
 	tools/check-docs.sh
 check-prose:

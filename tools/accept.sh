@@ -1,8 +1,8 @@
 #!/bin/sh
-# usage: tools/check-quiet.sh FILE...
+# usage: tools/accept.sh FILE...
 #
-# Correct programs are compiled without a warning, by each compiler that there is, optimised and not. CC, CXX, CLANG and
-# CLANGXX name the compilers. A file may name more options:
+# What the library has to accept: each file compiles without a warning, by each compiler that there is, optimised and not.
+# CC, CXX, CLANG and CLANGXX name the compilers. A file may name more options:
 #
 #   /* flags: ... */       of all compilers
 #   /* g++ flags: ... */   of g++ only
@@ -27,12 +27,12 @@ for file; do
                 # The flags are words.
                 # shellcheck disable=SC2086
                 "$compiler" "-std=$standard" $level -g -Wall -Wextra -Werror $flags $own -fexceptions -Iinclude -c "$file" -o /dev/null ||
-                    { echo "quiet: $compiler -std=$standard $level warns of $file"; status=1; }
+                    { echo "accept: $compiler -std=$standard $level warns of $file"; status=1; }
                 compiled=$((compiled + 1))
             done
         done
     done
 done
 [ $# -gt 0 ] || status=1
-[ $status -ne 0 ] || echo "quiet: $compiled compilations without a warning"
+[ $status -ne 0 ] || echo "accept: $compiled compilations without a warning"
 exit $status

@@ -5,14 +5,15 @@
 #define SUITE actor_delivery_failures
 #include "test.h"
 
-#include "strand/actor.h"
+#include "listener.h"
+
 #include "strand/chan.h"
 #include "strand/sync.h"
 
 #include <errno.h>
 #include <pthread.h>
 
-static _Atomic int dropped, dead;
+static _Atomic int dropped;
 
 static void drop(void *body)
 {
@@ -28,27 +29,12 @@ static strand_event go, held;
 static void begin(void)
 {
     go = held = (strand_event){{0}};
-    dropped = dead = 0;
+    dropped = dead_letters = 0;
 }
 
 static void tell(strand_actor a, int n)
 {
     CHECK_EQ(strand_tell(a, STRAND_MSG(owned, n)), 0);
-}
-
-static void count_dead(void *state, strand_message *message)
-{
-    (void)state;
-    dead += STRAND_IS(message, strand_published) != NULL;
-}
-
-static const strand_actor_class listener = {.size = sizeof listener, .name = "listener", .receive = count_dead};
-
-static strand_actor listen_to(strand_actors system)
-{
-    strand_actor l = strand_actor_spawn(system, NULL, &listener, NULL, 0);
-    CHECK_EQ(strand_actors_subscribe(system, l, STRAND_ACTOR_DEAD_LETTER), 0);
-    return l;
 }
 
 /* ---- from outside ------------------------------------------------------------------------------------------ */
@@ -68,7 +54,7 @@ TEST_REAL_INSIDE(a_message_of_a_plain_thread_to_an_ended_actor_is_dropped_as_a_d
     pthread_t thread;
     begin();
     STRAND_ACTORS(system, NULL);
-    listen_to(system);
+    spawn_listener(system, STRAND_ACTOR_DEAD_LETTER);
     ended = strand_actor_spawn(system, NULL, &listener, NULL, 0);
     CHECK_EQ(strand_actor_stop(ended, STRAND_STOP_NEXT), 0);
     CHECK_EQ(strand_actor_wait(ended), 0);
@@ -76,7 +62,7 @@ TEST_REAL_INSIDE(a_message_of_a_plain_thread_to_an_ended_actor_is_dropped_as_a_d
     CHECK_EQ(pthread_join(thread, NULL), 0);
     strand_actors_join(system);
     CHECK_EQ(dropped, 2);
-    CHECK_EQ(dead, 2);
+    CHECK_EQ(dead_letters, 2);
 }
 
 /* ---- questions --------------------------------------------------------------------------------------------- */
@@ -169,7 +155,7 @@ TEST_INSIDE(an_actor_that_throws_when_it_has_sent_its_message_away_has_failed)
     begin();
     decided = 0;
     STRAND_ACTORS(system, NULL);
-    other = listen_to(system);
+    other = spawn_listener(system, STRAND_ACTOR_DEAD_LETTER);
     strand_actor a = strand_actor_spawn(system, NULL, &parent, NULL, 0);
     tell(a, PUT_ASIDE);
     strand_actors_join(system);
@@ -202,7 +188,7 @@ TEST_INSIDE(a_message_that_waits_for_room_when_its_relay_is_stopped_is_a_dead_le
 {
     begin();
     STRAND_ACTORS(system, NULL);
-    listen_to(system);
+    spawn_listener(system, STRAND_ACTOR_DEAD_LETTER);
     other = strand_actor_spawn(system, NULL, &narrow, NULL, 0);
     strand_actor r = strand_actor_spawn(system, NULL, &relay, NULL, 0);
     for (int i = 0; i < 3; i++)
@@ -213,7 +199,7 @@ TEST_INSIDE(a_message_that_waits_for_room_when_its_relay_is_stopped_is_a_dead_le
     strand_event_set(&go);
     strand_actors_join(system);
     CHECK_EQ(dropped, 3);
-    CHECK_EQ(dead, 2);
+    CHECK_EQ(dead_letters, 2);
 }
 
 static void hoard(void *state, strand_message *message)
@@ -272,7 +258,8 @@ static void end_slowly(void *state)
         strand_sleep(20 * STRAND_US);
 }
 
-static const strand_actor_class slow = {.size = sizeof slow, .name = "slow", .receive = count_dead, .stop = end_slowly};
+static const strand_actor_class slow = {
+    .size = sizeof slow, .name = "slow", .receive = listen_to_events, .stop = end_slowly};
 
 static strand_actors churned;
 

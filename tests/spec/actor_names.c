@@ -2,8 +2,8 @@
  * The tree of actors: parents, guardians, and which names an actor may have.
  */
 #define SUITE actor_names
+#include "listener.h"
 #include "test.h"
-#include "unhandled.h"
 
 #include "strand/actor.h"
 
@@ -47,7 +47,7 @@ TEST_INSIDE(an_actor_knows_its_parent_and_a_strand_has_none)
 TEST_INSIDE(a_guardian_handles_no_messages)
 {
     STRAND_ACTORS(system, NULL);
-    spawn_listener(system);
+    spawn_listener(system, STRAND_ACTOR_UNHANDLED);
     CHECK_EQ(strand_tell(strand_actor_find(system, "/user"), STRAND_MSG(number, 1)), 0);
     CHECK_EQ(strand_tell(strand_actor_find(system, "/"), STRAND_MSG(number, 1)), 0);
     strand_actors_join(system);

@@ -91,7 +91,7 @@ static void have_blocked_child(strand_message *message)
     tell(child, await_go);
 }
 
-/* ---- resting while something else is under way --------------------------------------------------------------------
+/* ---- suspended while something else is under way -------------------------------------------------------------------
  */
 
 TEST_INSIDE(the_latest_of_suspend_and_resume_wins)
@@ -211,7 +211,7 @@ TEST_INSIDE(an_actor_that_has_not_started_handles_no_messages_whoever_resumes_it
         strand_yield();
     }
     strand_actors_join(system);
-    CHECK_LOG("bad bad start 1/1"); /* what its supervisor has decided meanwhile is for one that rests */
+    CHECK_LOG("bad bad start 1/1"); /* what its supervisor has decided meanwhile is for a suspended actor */
 }
 
 static enum strand_directive decide(void *state, strand_actor which, const strand_exception *why)

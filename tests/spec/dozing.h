@@ -4,11 +4,11 @@
 #ifndef SPEC_DOZING_H
 #define SPEC_DOZING_H
 
-static _Atomic int started; /* how many strands doze, or are about to */
+static _Atomic int dozing; /* how many strands doze, or are about to */
 
 static NOINLINE void doze_off(void)
 {
-    started++;
+    dozing++;
     strand_sleep(FOREVER);
     __asm__ volatile("");
 }

@@ -12,6 +12,8 @@
 #include <fcntl.h>
 #include <poll.h>
 
+static _Atomic int started; /* how many strands have come to the point that a test waits for */
+
 /* ---- how it prints ------------------------------------------------------------------------------------------- */
 
 static int dump_usually(int fd)
@@ -204,12 +206,10 @@ static void *other_sleeper(void *arg)
 /* Each at a depth of its own, and all with the same return addresses again and again. */
 static NOINLINE void descend(intptr_t depth)
 {
-    if (depth > 0) {
+    if (depth > 0)
         descend(depth - 1);
-    } else {
-        started++;
+    else
         strand_sleep(FOREVER);
-    }
     __asm__ volatile("");
 }
 
@@ -303,7 +303,7 @@ static void *dump_to_a_reader(void *arg)
         STRAND_SCOPE(sleepers);
         for (int i = 0; i < 2000; i++)
             strand_spawn(sleepers, sleeper, arg);
-        test_yield_until(&started, 2000);
+        test_yield_until(&dozing, 2000);
         CHECK_EQ(strand_dump(fds[1], STRAND_DUMP(.grouping = STRAND_DUMP_SINGLE)), 0);
         strand_scope_cancel(sleepers, NULL);
     }
@@ -523,10 +523,10 @@ TEST_INSIDE(statistics_count_switches)
 TEST_INSIDE(statistics_count_stacks)
 {
     STRAND_SCOPE(scope);
-    started = 0;
+    dozing = 0;
     for (int i = 0; i < 10; i++)
         strand_spawn(scope, sleeper, NULL);
-    test_yield_until(&started, 10);
+    test_yield_until(&dozing, 10);
     CHECK(test_stats().stacks >= 10);
     strand_scope_cancel(scope, NULL);
 }
@@ -627,9 +627,9 @@ TEST_REAL_RACE(a_plain_thread_may_dump)
     int fd = memfd_create("dump", MFD_CLOEXEC);
     CHECK(fd >= 0);
     STRAND_SCOPE(scope);
-    started = 0;
+    dozing = 0;
     strand_spawn_with(scope, STRAND_ATTR(.name = "seen from outside"), sleeper, NULL, 0);
-    test_yield_until(&started, 1);
+    test_yield_until(&dozing, 1);
     CHECK_EQ(pthread_create(&outside, NULL, dump_from_outside, &fd), 0);
     while (lseek(fd, 0, SEEK_END) == 0)
         strand_sleep(STRAND_MS);

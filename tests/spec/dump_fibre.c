@@ -5,26 +5,13 @@
 #define SUITE dump_fibre
 #include "test.h"
 
+#include "dozing.h"
+
 #include "strand/debug.h"
 #include "strand/sync.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
-
-static _Atomic int started;
-
-static NOINLINE void doze_on_a_shared_stack(void)
-{
-    started++;
-    strand_sleep(FOREVER);
-    __asm__ volatile("");
-}
-
-static void *sleeper(void *arg)
-{
-    doze_on_a_shared_stack();
-    return arg;
-}
 
 static NOINLINE void nod_on_a_shared_stack(int depth)
 {
@@ -33,7 +20,7 @@ static NOINLINE void nod_on_a_shared_stack(int depth)
     if (depth > 0) {
         nod_on_a_shared_stack(depth - 1);
     } else {
-        started++;
+        dozing++;
         strand_sleep(FOREVER);
     }
     __asm__ volatile("" : : "r"(room) : "memory");
@@ -70,21 +57,21 @@ static strand on_fibre(strand_scope scope, strand_fibre fibre, const char *name,
 TEST_INSIDE(a_dump_shows_the_functions_of_strands_whose_frames_are_copied_out)
 {
     STRAND_SCOPE(scope);
-    started = 0;
+    dozing = 0;
     strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.name = "crowd"));
     on_fibre(scope, fibre, "first", sleeper);
-    test_yield_until(&started, 1);
+    test_yield_until(&dozing, 1);
     on_fibre(scope, fibre, "second", deep_sleeper);
-    test_yield_until(&started, 2);
+    test_yield_until(&dozing, 2);
     on_fibre(scope, fibre, "third", sleeper);
-    test_yield_until(&started, 3);
+    test_yield_until(&dozing, 3);
     test_await_blocked("sleeps", 3);
     const char *text = test_dump();
     const char *lines = lines_of(text, "first");
     CHECK_CONTAINS(lines, "fibre 'crowd' 0, inactive; stack: ");
     CHECK_CONTAINS(lines, " bytes used, saved in ");
     CHECK_CONTAINS(lines, "blocked: sleeps");
-    CHECK_CONTAINS(lines, "at doze_on_a_shared_stack+0x");
+    CHECK_CONTAINS(lines, "at doze_off+0x");
     CHECK_CONTAINS(lines, "at sleeper+0x");
     lines = lines_of(text, "second"); /* a mapping of its own */
     CHECK_CONTAINS(lines, "fibre 'crowd' 0, inactive; stack: ");
@@ -92,7 +79,7 @@ TEST_INSIDE(a_dump_shows_the_functions_of_strands_whose_frames_are_copied_out)
     CHECK_CONTAINS(lines, "at deep_sleeper+0x");
     lines = lines_of(text, "third");
     CHECK_CONTAINS(lines, "fibre 'crowd' 0, active; stack: ");
-    CHECK_CONTAINS(lines, "at doze_on_a_shared_stack+0x");
+    CHECK_CONTAINS(lines, "at doze_off+0x");
     CHECK(strstr(lines, "saved") == NULL);
     strand_scope_cancel(scope, NULL);
 }
@@ -103,7 +90,7 @@ static void *sleeper_with_much_open(void *arg)
 {
     STRAND_SCOPE(scope);
     STRAND_DEADLINE(strand_in(2 * FOREVER));
-    doze_on_a_shared_stack();
+    doze_off();
     return arg;
 }
 
@@ -113,12 +100,12 @@ TEST_INSIDE(a_dump_says_in_how_many_bytes_a_strand_is_saved)
     size_t saved = 0;
     strand_fibre_info info = {.size = sizeof info};
     STRAND_SCOPE(scope);
-    started = 0;
+    dozing = 0;
     strand_fibre fibre = strand_fibre_open(scope, NULL);
     on_fibre(scope, fibre, "first", sleeper_with_much_open);
-    test_yield_until(&started, 1);
+    test_yield_until(&dozing, 1);
     on_fibre(scope, fibre, "second", sleeper);
-    test_yield_until(&started, 2);
+    test_yield_until(&dozing, 2);
     test_await_blocked("sleeps", 2);
     const char *line = strstr(lines_of(test_dump(), "first"), "saved in ");
     CHECK(line && sscanf(line, "saved in %zu", &saved) == 1);
@@ -132,9 +119,9 @@ TEST_INSIDE(a_dump_says_how_much_of_its_stack_a_strand_uses)
 {
     size_t used = 0, stack = 0;
     STRAND_SCOPE(scope);
-    started = 0;
+    dozing = 0;
     strand_spawn_with(scope, STRAND_ATTR(.name = "deep", .stack_size = 128 * 1024), deep_sleeper, NULL, 0);
-    test_yield_until(&started, 1);
+    test_yield_until(&dozing, 1);
     test_await_blocked("sleeps", 1);
     const char *line = strstr(lines_of(test_dump(), "deep"), "stack: ");
     CHECK(line && sscanf(line, "stack: %zu of %zu bytes used", &used, &stack) == 2);
@@ -147,7 +134,7 @@ TEST_INSIDE(a_dump_shows_strands_of_a_fibre_that_have_not_started)
 {
     STRAND_SCOPE(scope);
     strand_fibre fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = 2));
-    started = 0;
+    dozing = 0;
     on_fibre(scope, fibre, "one", sleeper);
     on_fibre(scope, fibre, "other", sleeper);
     const char *text = test_dump();
@@ -191,10 +178,12 @@ static void *come_and_go(void *rounds)
     return NULL;
 }
 
+static _Atomic int spins, released;
+
 static void *spin_until_released(void *arg)
 {
-    started = 1;
-    while (started != 2)
+    spins = 1;
+    while (!released)
         continue;
     return arg;
 }
@@ -202,14 +191,14 @@ static void *spin_until_released(void *arg)
 static void *dump_while_fibres_switch(void *arg)
 {
     STRAND_SCOPE(scope);
-    started = 0;
+    spins = released = 0;
     strand_spawn(scope, spin_until_released, NULL);
-    test_yield_until(&started, 1);
+    test_yield_until(&spins, 1);
     for (int i = 0; i < 4; i++)
         strand_spawn(scope, come_and_go, TEST_PTR(test_scale(2000)));
     for (int i = 0; i < 20; i++)
         CHECK_CONTAINS(test_dump(), "strands: ");
-    started = 2;
+    released = 1;
     strand_scope_join(scope);
     return arg;
 }

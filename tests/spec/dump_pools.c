@@ -16,10 +16,10 @@ static strand_pool open_pool(strand_scope scope, const char *name, int threads)
 
 static void spawn_sleepers(strand_scope scope, strand_pool pool, int count)
 {
-    int before = started;
+    int before = dozing;
     for (int i = 0; i < count; i++)
         strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .name = "dozing"), sleeper, NULL, 0);
-    test_yield_until(&started, before + count);
+    test_yield_until(&dozing, before + count);
     test_await_blocked("sleeps", before + count);
 }
 
@@ -44,7 +44,7 @@ static strand_pool open_with_sleepers(strand_scope scope, const char *name, int 
 TEST_INSIDE(a_dump_names_all_pools_and_says_on_which_of_them_a_strand_lives)
 {
     STRAND_SCOPE(scope);
-    started = 0;
+    dozing = 0;
     CHECK(strstr(test_dump(), "pool '") == NULL);
     strand_pool disks = open_with_sleepers(scope, "disks", 3, 5), orders = open_with_sleepers(scope, "orders", 1, 1);
     const char *text = test_dump();
@@ -72,7 +72,7 @@ TEST_INSIDE(a_dump_by_a_strand_of_any_pool_is_the_same)
 {
     static const char *text;
     STRAND_SCOPE(scope);
-    started = 0;
+    dozing = 0;
     strand_pool disks = open_with_sleepers(scope, "disks", 2, 3);
     strand_pool other = open_pool(scope, "other", 1);
     strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = other), print_a_dump, &text, 0));
@@ -85,7 +85,7 @@ TEST_INSIDE(a_dump_by_a_strand_of_any_pool_is_the_same)
 TEST_INSIDE(a_dump_distinguishes_strands_of_several_pools_at_the_same_place)
 {
     STRAND_SCOPE(scope);
-    started = 0;
+    dozing = 0;
     strand_pool disks = open_pool(scope, "disks", 2), orders = open_pool(scope, "orders", 1);
     spawn_sleepers(scope, strand_pool_self(), 2);
     spawn_sleepers(scope, disks, 4);
@@ -139,7 +139,7 @@ static int dump(int fd)
 TEST_REAL_INSIDE(a_dump_from_a_plain_thread_names_the_pools_too)
 {
     STRAND_SCOPE(scope);
-    started = 0;
+    dozing = 0;
     strand_pool disks = open_with_sleepers(scope, "disks", 2, 3);
     const char *text = printed_outside(dump);
     check_line(text, disks, "disks", 3);
@@ -147,10 +147,12 @@ TEST_REAL_INSIDE(a_dump_from_a_plain_thread_names_the_pools_too)
     strand_scope_cancel(scope, NULL);
 }
 
-static void *yield_until_released(void *arg)
+static _Atomic int runs, stop;
+
+static void *yield_until_stopped(void *arg)
 {
-    started++;
-    while (!*(_Atomic int *)arg)
+    runs = 1;
+    while (!stop)
         strand_yield();
     return arg;
 }
@@ -158,13 +160,12 @@ static void *yield_until_released(void *arg)
 /* A look that comes between two strands of a thread finds none that runs. */
 TEST_REAL_INSIDE(a_strand_that_runs_on_the_thread_of_another_pool_is_said_to_run_there)
 {
-    static _Atomic int stop;
     const char *at = NULL, *next = NULL;
-    started = stop = 0;
+    runs = stop = 0;
     STRAND_SCOPE(scope);
     strand_pool pool = open_pool(scope, "busy", 1);
-    strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .name = "runner"), yield_until_released, (void *)&stop, 0);
-    test_yield_until(&started, 1);
+    strand_spawn_with(scope, STRAND_ATTR(.pool = pool, .name = "runner"), yield_until_stopped, NULL, 0);
+    test_yield_until(&runs, 1);
     while (!at) {
         at = strstr(test_dump(), "  pool 'busy'; ");
         CHECK(at != NULL);
@@ -178,7 +179,7 @@ TEST_REAL_INSIDE(a_strand_that_runs_on_the_thread_of_another_pool_is_said_to_run
 TEST_INSIDE(statistics_count_the_threads_and_strands_of_all_pools)
 {
     strand_stats before = test_stats();
-    started = 0;
+    dozing = 0;
     for (int i = 1; i <= 2; i++) {
         STRAND_SCOPE(scope);
         strand_pool pool = open_with_sleepers(scope, "disks", 3, 4);
@@ -192,6 +193,6 @@ TEST_INSIDE(statistics_count_the_threads_and_strands_of_all_pools)
         CHECK_EQ(after.threads, before.threads);
         CHECK_EQ(after.live, before.live);
         CHECK_EQ(after.ended, before.ended + 4 * (uint64_t)i);
-        started = 0;
+        dozing = 0;
     }
 }

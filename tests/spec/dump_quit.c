@@ -5,6 +5,8 @@
 #define SUITE dump_quit
 #include "test.h"
 
+#include "dozing.h"
+
 #include "strand/debug.h"
 
 #include <pthread.h>
@@ -12,9 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-static _Atomic int started, released;
-static _Atomic int handled;
-static int dumped = -1; /* what stands in the place of standard error */
+static _Atomic int started, released, handled; /* started: how many strands compute, or come and go */
+static int dumped = -1;                        /* what stands in the place of standard error */
 static int standard_error;
 static char text[1 << 16];
 
@@ -59,8 +60,8 @@ static void await_dumped(size_t runs)
     dup2(standard_error, 2);
 }
 
-/* A plain thread, as the strands do nothing of themselves: raises the signal when `count` have started, and ends them
- * when there are dumps of so many runs. */
+/* A plain thread, as the strands do nothing of themselves: raises the signal when `count` of them run or doze, and ends
+ * them when there are dumps of so many runs. */
 struct raiser {
     int count;
     size_t runs;
@@ -70,7 +71,7 @@ struct raiser {
 static void *raise_when_started(void *arg)
 {
     struct raiser *raiser = arg;
-    while (started < raiser->count)
+    while (started + dozing < raiser->count)
         usleep(1000);
     usleep(20000); /* they fall asleep */
     catch_standard_error();
@@ -85,7 +86,7 @@ static void *raise_when_started(void *arg)
 
 static void raise_later(struct raiser *raiser, int count, size_t runs)
 {
-    started = released = 0;
+    started = dozing = released = 0;
     *raiser = (struct raiser){.count = count, .runs = runs};
     CHECK_EQ(pthread_create(&raiser->thread, NULL, raise_when_started, raiser), 0);
 }
@@ -101,19 +102,6 @@ __attribute__((no_sanitize("thread"))) static NOINLINE void compute(void)
 static void *computes(void *arg)
 {
     compute();
-    return arg;
-}
-
-static NOINLINE void doze(void)
-{
-    started++;
-    strand_sleep(FOREVER);
-    __asm__ volatile("");
-}
-
-static void *dozes(void *arg)
-{
-    doze();
     return arg;
 }
 
@@ -142,7 +130,7 @@ static void *all_doze_until_released(void *arg)
 {
     STRAND_SCOPE(scope);
     for (int i = 0; i < 3; i++)
-        strand_spawn_with(scope, STRAND_ATTR(.name = "dozing"), dozes, arg, 0);
+        strand_spawn_with(scope, STRAND_ATTR(.name = "dozing"), sleeper, arg, 0);
     while (!released)
         strand_sleep(10 * STRAND_MS);
     strand_scope_cancel(scope, NULL);
@@ -177,7 +165,7 @@ static bool all_slept(int threads)
     run(all_doze_until_released, threads, true);
     pthread_join(raiser.thread, NULL);
     CHECK_EQ(test_count(text, "strand 'dozing'"), 3);
-    return test_count(text, "at doze+0x") == 3 && test_count(text, "blocked: sleeps") >= 3;
+    return test_count(text, "at doze_off+0x") == 3 && test_count(text, "blocked: sleeps") >= 3;
 }
 
 TEST_REAL(quit_prints_the_strands_while_all_sleep)

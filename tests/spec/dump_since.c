@@ -50,8 +50,8 @@ static void *yield_often(void *arg)
     strand_spawn(scope, wait_for_ever, NULL);
     while (!strstr(test_dump(), "waits for event"))
         strand_yield();
-    double told = ms_after(strstr(test_dump(), "waits for event"), "since ");
-    right = told <= ms_from(since) + SLACK_MS;
+    double printed = ms_after(strstr(test_dump(), "waits for event"), "since ");
+    right = printed <= ms_from(since) + SLACK_MS;
     strand_scope_cancel(scope, NULL);
     return arg;
 }
@@ -83,20 +83,20 @@ static void *write_later(void *arg)
 static void *read_and_notify(void *arg)
 {
     char byte, text[8192] = "";
-    int told[2];
+    int report[2];
     pthread_t thread;
     CHECK_EQ(pipe(ends), 0);
-    CHECK_EQ(pipe(told), 0);
+    CHECK_EQ(pipe(report), 0);
     CHECK_EQ(pthread_create(&thread, NULL, write_later, NULL), 0);
     CHECK_EQ(strand_read(ends[0], &byte, 1), 1);
-    CHECK_EQ(strand_busy_print((strand_pool){{0}}, told[1]), 0);
+    CHECK_EQ(strand_busy_print((strand_pool){{0}}, report[1]), 0);
     double most = ms_from(written) + SLACK_MS;
-    CHECK(read(told[0], text, sizeof text - 1) > 0);
+    CHECK(read(report[0], text, sizeof text - 1) > 0);
     right = ms_after(text, "it has been busy for ") <= most;
     CHECK_EQ(pthread_join(thread, NULL), 0);
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(strand_close(ends[i]), 0);
-        CHECK_EQ(close(told[i]), 0);
+        CHECK_EQ(close(report[i]), 0);
     }
     return arg;
 }

@@ -230,7 +230,7 @@ struct held {
     strand_event is_held, go_on;
 };
 
-static void *hold_until_told(void *arg)
+static void *hold_until_go_on(void *arg)
 {
     struct held *held = arg;
     STRAND_LOCKED(&held->mutex);
@@ -243,7 +243,7 @@ TEST_INSIDE(a_deadline_ends_the_waiting)
 {
     struct held held = {0};
     STRAND_SCOPE(s);
-    strand_spawn(s, hold_until_told, &held);
+    strand_spawn(s, hold_until_go_on, &held);
     strand_event_wait(&held.is_held);
     CHECK_THROWS(lock_for_a_moment, &held.mutex, &STRAND_TIMED_OUT);
     CHECK(!strand_mutex_held(&held.mutex));

@@ -52,7 +52,7 @@ static void *work_of_two(void *arg)
 }
 
 /* S-34, S-36, S-37 */
-TEST_INSIDE(work_is_handed_out_in_portions_each_when_the_last_has_run_dry)
+TEST_INSIDE(work_is_handed_out_in_portions_each_when_the_run_is_quiescent)
 {
     static _Atomic int done;
     done = 0;
@@ -238,7 +238,7 @@ static void *wait_then_note(void *arg)
     return NULL;
 }
 
-TEST_INSIDE(a_cancel_that_comes_when_it_is_quiet_already_does_not_undo_that)
+TEST_INSIDE(a_cancel_that_comes_when_the_pool_is_quiescent_already_does_not_undo_that)
 {
     static _Atomic int done;
     STRAND_SCOPE(scope);

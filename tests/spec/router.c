@@ -2,8 +2,8 @@
  * Routers.
  */
 #define SUITE router
+#include "listener.h"
 #include "test.h"
-#include "unhandled.h"
 
 #include "strand/actor.h"
 #include "strand/sync.h"
@@ -339,7 +339,7 @@ static const strand_actor_class mortal = {.size = sizeof mortal, .name = "mortal
 TEST_INSIDE(a_router_goes_on_with_those_that_are_left)
 {
     STRAND_ACTORS(system, NULL);
-    spawn_listener(system);
+    spawn_listener(system, STRAND_ACTOR_UNHANDLED);
     strand_actor r = strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 2, .class_ = &mortal));
     for (int i = 0; i < 2; i++) {
         CHECK_EQ(strand_tell(r, STRAND_MSG(fail)), 0);
@@ -372,7 +372,7 @@ TEST_INSIDE(what_is_owned_is_not_for_all)
 {
     dropped = 0;
     STRAND_ACTORS(system, NULL);
-    spawn_listener(system);
+    spawn_listener(system, STRAND_ACTOR_UNHANDLED);
     strand_actor r =
         strand_router_spawn(system, NULL, STRAND_ROUTER(.count = 2, .class_ = &owner, .route = STRAND_ROUTE_ALL));
     CHECK_EQ(strand_tell(r, STRAND_MSG(owned, 1)), 0);
