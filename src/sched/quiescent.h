@@ -34,7 +34,8 @@
  *           releases the lock, passes a full barrier, and then checks whether others wait for the outside [Q2].
  * NOT DONE  one counter of busy threads for all pools: two more atomic operations whenever a thread wakes up. A
  *           decision by the last thread to become idle: it would have to hand out what it claims without the role.
- * TESTED BY tests/models/quiescence.pml, tests/spec/quiescence.c, tests/spec/deadlock.c, tests/sim/quiescence.c.
+ * TESTED BY tests/models/quiescence.pml, tests/models/outside.pml, tests/spec/quiescence.c, tests/spec/deadlock.c,
+ *           tests/sim/quiescence.c.
  */
 #ifndef SCHED_QUIESCENT_H
 #define SCHED_QUIESCENT_H
