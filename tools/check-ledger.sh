@@ -86,7 +86,7 @@ done
 run 0 --clients=5 --transfers=10 --levies=0 file.db
 says out "found 100000 in 100 accounts$"
 balanced file.db
-export STRAND_QUIET=1
+export STRAND_SIM_SILENT=1
 for seed in 1 2 3 4 5 6 7 8; do
     export STRAND_SEED=$seed
     rm -f file.db

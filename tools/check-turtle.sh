@@ -136,7 +136,7 @@ for options in "--turtles=1 --threads=1" "--turtles=3 --threads=4" "--turtles=64
     # shellcheck disable=SC2086 # they are several words
     draws hilbert 6 $options
 done
-export STRAND_QUIET=1
+export STRAND_SIM_SILENT=1
 for seed in 1 2 3 4 5; do
     export STRAND_SEED=$seed
     draws dragon 9 --threads=3

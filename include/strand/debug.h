@@ -114,15 +114,15 @@ int strand_waits_print(int fd);
 int strand_busy_print(strand_pool pool, int fd);
 
 /** The cases that the watchdog of a run reports (strand_options.watchdog_ns, in strand/pool.h). */
-enum strand_late_kind {
-    STRAND_LATE_HOLDS = 1, /* a strand occupies its thread */
-    STRAND_LATE_CLEANUPS   /* a strand has been unwinding for long, usually because a clean-up blocks */
+enum strand_watchdog_case {
+    STRAND_WATCHDOG_OCCUPIES = 1, /* a strand occupies its thread */
+    STRAND_WATCHDOG_CLEANUPS      /* a strand has been unwinding for long, usually because a clean-up blocks */
 };
 
 /** A report of the watchdog. All pointers are valid during the call only. */
-struct strand_late {
-    size_t size; /* sizeof(strand_late), as the library knows it */
-    enum strand_late_kind kind;
+struct strand_watchdog_report {
+    size_t size; /* sizeof(strand_watchdog_report), as the library knows it */
+    enum strand_watchdog_case kind;
     bool over;           /* the case is over; below `limit_ns` only left_out and text are set */
     unsigned reports;    /* the number of reports of this case, this one included */
     uint64_t id;         /* the strand's id */

@@ -45,7 +45,7 @@ typedef struct strand_misuse {
     const char *made;     /* where the object was made ("file:line" or a trace), or "" */
 } strand_misuse;
 
-typedef struct strand_late strand_late; /* strand/debug.h */
+typedef struct strand_watchdog_report strand_watchdog_report; /* strand/debug.h */
 
 /**
  * The policies for a run that is out of work although strands are left. A run is out of work when no strand runs or is
@@ -147,7 +147,7 @@ struct strand_options {
      * because a clean-up blocks; 0: the value of `watchdog_ns`.
      *
      * Each case is reported again whenever its duration has doubled, and when it is over. At most ten reports come at
-     * once, and then one per second. strand_late (strand/debug.h) is a report. STRAND_WATCHDOG_MS=n in the
+     * once, and then one per second. A report is a strand_watchdog_report (strand/debug.h). STRAND_WATCHDOG_MS=n in the
      * environment replaces `watchdog_ns` for all runs; 0 turns it off. docs/inside.md has more.
      *
      * The run has one more thread, which looks four times within the shorter limit and sleeps while all other threads
@@ -156,7 +156,7 @@ struct strand_options {
     int64_t watchdog_ns, watchdog_cleanups_ns;
     /* Called with each report of the watchdog, on the watchdog's thread, which is a plain thread for the library.
      * Meanwhile nothing is watched and the run does not end. NULL sends the reports to on_log, or standard error. */
-    void (*on_late)(const strand_late *late, void *arg);
+    void (*on_watchdog)(const strand_watchdog_report *report, void *arg);
 
     enum strand_out_of_work out_of_work; /* the policy when no strand can continue */
     enum strand_balance balance;         /* the policy of the first pool */
@@ -286,7 +286,7 @@ int strand_pool_fd(strand_pool pool);
 /** Flags of strand_wait_quiet. */
 enum strand_quiet_flag {
     STRAND_QUIET_RUN = 1,    /* wait for all pools of the run at once; pool is {0} */
-    STRAND_QUIET_BLOCKED = 2 /* ignore strands that sleep or wait for external events. For tests: every strand has come
+    STRAND_QUIET_STALLED = 2 /* ignore strands that sleep or wait for external events. For tests: every strand has come
                                 as far as it can without time passing */
 };
 /** A set of flags of strand_wait_quiet: 0, or some of enum strand_quiet_flag. */

@@ -23,7 +23,7 @@ typedef struct strand_task {
 } strand_task;
 
 /** Why a task became runnable. */
-enum strand_task_comes {
+enum strand_task_origin {
     STRAND_TASK_NEW,     /* a strand was spawned and has not started */
     STRAND_TASK_WOKEN,   /* a strand on the same thread woke it */
     STRAND_TASK_OUTSIDE, /* another thread, a timer or a descriptor woke it */
@@ -51,7 +51,7 @@ typedef struct strand_scheduler {
     /* Called after the last pick. May be NULL. */
     void (*close)(void *state);
     /* Insert a task. Required. */
-    void (*push)(void *state, strand_task *task, enum strand_task_comes how, int thread);
+    void (*push)(void *state, strand_task *task, enum strand_task_origin how, int thread);
     /* Remove and return the next task. The queue is not empty, so returning NULL is misuse. Required. */
     strand_task *(*pick)(void *state, int thread);
     /* Remove this task, which is in the queue, so that a strand that joins it can run it at once. Returns false to keep

@@ -7,7 +7,7 @@
  * A seeded run plays sequentially consistent executions only. All simulated threads share the thread-local variables of
  * the program, because one thread of the system plays them.
  *
- * Which callers: strand_sim_thread and strand_sim_interrupt, strands. strand_sim_sleep and strand_sim_search, plain
+ * Which callers: strand_sim_thread and strand_sim_signal, strands. strand_sim_sleep and strand_sim_search, plain
  * threads.
  */
 #ifndef STRAND_SIM_H
@@ -36,7 +36,7 @@ typedef struct strand_sim_report {
 /**
  * The way a seeded run is played: strand_options.sim. Zero is the default of each field but `size`. The environment
  * variable STRAND_SIM takes precedence, as in STRAND_SIM="depth=3 memory=100"; its words are the names of the fields
- * except size, quiet and report.
+ * except size, silent and report.
  */
 struct strand_sim {
     size_t size; /* sizeof(strand_sim); required */
@@ -69,7 +69,7 @@ struct strand_sim {
      * make; they connect to each other only. */
     bool real;
 
-    bool quiet;                /* print nothing at the end of a run that succeeds; STRAND_QUIET=1 does the same */
+    bool silent;               /* print nothing at the end of a run that succeeds; STRAND_SIM_SILENT=1 does the same */
     strand_sim_report *report; /* filled in at the end of the run; may be NULL */
 
     /* Find strands that hand out addresses of locals: every strand but the root and those with a stack size of their
@@ -134,7 +134,7 @@ void strand_sim_sleep(int64_t ns);
  * once. The handler may call what signal handlers may. The caller is a strand; the call does not suspend. Returns 0 or
  * a negated errno code.
  */
-int strand_sim_interrupt(void (*handler)(void *arg), void *arg);
+int strand_sim_signal(void (*handler)(void *arg), void *arg);
 
 #ifdef __cplusplus
 }

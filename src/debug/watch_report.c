@@ -111,9 +111,9 @@ static const char *duration(char *buffer, size_t size, int64_t ns)
 
 static void say_head(const struct watch_report *report, struct output *out)
 {
-    const strand_late *said = &report->said;
+    const strand_watchdog_report *said = &report->said;
     char thread[96] = "", pool[48] = "", ns[32], cpu[64] = "", used[32];
-    bool holds = said->kind == STRAND_LATE_HOLDS;
+    bool holds = said->kind == STRAND_WATCHDOG_OCCUPIES;
     if (!report->pool_is_first)
         snprintf(pool, sizeof pool, " of pool '%s'", report->pool);
     if (holds)
@@ -128,7 +128,7 @@ static void say_head(const struct watch_report *report, struct output *out)
                thread, duration(ns, sizeof ns, said->duration_ns), cpu, *report->where ? ": " : "", report->where);
 }
 
-static void say_delays(const strand_late *said, struct output *out)
+static void say_delays(const strand_watchdog_report *said, struct output *out)
 {
     char ns[32];
     if (said->runnable)
@@ -145,7 +145,7 @@ static void say_delays(const strand_late *said, struct output *out)
 
 void watch_report_say(struct watch_report *report, const struct view *view)
 {
-    strand_late *said = &report->said;
+    strand_watchdog_report *said = &report->said;
     struct output *out = view->out;
     char function[120];
     uintptr_t offset;
@@ -162,7 +162,7 @@ void watch_report_say(struct watch_report *report, const struct view *view)
     if (!said->over) {
         if (*report->spawned)
             output_say(out, 4, "spawned in %s\n", report->spawned);
-        if (said->unwinding && said->kind == STRAND_LATE_HOLDS)
+        if (said->unwinding && said->kind == STRAND_WATCHDOG_OCCUPIES)
             output_say(out, 4, "in a clean-up: it unwinds\n");
         if (*report->section)
             output_say(out, 4, "in a no-suspend section: %s\n", report->section);

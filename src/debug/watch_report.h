@@ -10,7 +10,7 @@
 #include "pools.h"
 
 struct watch_report {
-    strand_late said;
+    strand_watchdog_report said;
     void *site; /* of the spawn; NULL: the root's */
     char name[32], pool[POOL_NAME_ROOM];
     bool pool_is_first;

@@ -82,7 +82,7 @@ static bool is_stalled(const struct watchdog *w, const struct pool *pool)
 }
 
 static void inspect_delays(struct watchdog *w, struct thread *thread, const struct occupancy *occupancy,
-                           strand_late *said)
+                           strand_watchdog_report *said)
 {
     struct pool *pool = thread->pool;
     said->runnable = waiting_for(thread);
@@ -102,7 +102,7 @@ static void inspect_delays(struct watchdog *w, struct thread *thread, const stru
 
 static struct watch_report report_of(const struct watchdog *w, struct thread *thread, const struct occupancy *occupancy)
 {
-    return (struct watch_report){.said = {.kind = STRAND_LATE_HOLDS,
+    return (struct watch_report){.said = {.kind = STRAND_WATCHDOG_OCCUPIES,
                                           .reports = occupancy->reports + 1,
                                           .duration_ns = lasts(w, occupancy),
                                           .limit_ns = w->limit,

@@ -30,7 +30,7 @@ static int64_t lasts(const struct watchdog *w, const struct cleanup *cleanup)
 
 static struct watch_report report_of(const struct watchdog *w, const struct cleanup *cleanup)
 {
-    struct watch_report report = {.said = {.kind = STRAND_LATE_CLEANUPS,
+    struct watch_report report = {.said = {.kind = STRAND_WATCHDOG_CLEANUPS,
                                            .reports = cleanup->reports + 1,
                                            .id = cleanup->id,
                                            .duration_ns = lasts(w, cleanup),

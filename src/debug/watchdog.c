@@ -71,13 +71,13 @@ void watchdog_report(struct watchdog *w, struct watch_report *report)
     w->out.used = 0;
     w->out.error = 0;
     watch_report_say(report, &view);
-    if (!options->on_late && !options->on_log) {
+    if (!options->on_watchdog && !options->on_log) {
         output_flush(&w->out);
         return;
     }
     w->out.text[w->out.used - 1] = '\0'; /* the end of the last line */
-    if (options->on_late)
-        options->on_late(&report->said, options->hook_arg);
+    if (options->on_watchdog)
+        options->on_watchdog(&report->said, options->hook_arg);
     else
         options->on_log(report->said.text, options->hook_arg);
 }

@@ -116,12 +116,12 @@ void strand_wait_quiet(strand_pool handle, strand_quiet_flags flags)
     struct cb *me = current_of(thread);
     may_block(thread, me, "strand_wait_quiet");
     bool run = flags & STRAND_QUIET_RUN, named = handle.bits[0] || handle.bits[1];
-    if (flags & ~(unsigned)(STRAND_QUIET_RUN | STRAND_QUIET_BLOCKED))
+    if (flags & ~(unsigned)(STRAND_QUIET_RUN | STRAND_QUIET_STALLED))
         MISUSE("strand_wait_quiet", "", "the flags %#x are invalid", flags);
     if (run && named)
         MISUSE("strand_wait_quiet", "", "STRAND_QUIET_RUN means all pools, so no pool may be named");
     struct opened_pool *op = named ? pool_find(thread, handle, "strand_wait_quiet") : NULL;
-    enum lull lull = flags & STRAND_QUIET_BLOCKED ? LULL_STALLED : LULL_QUIESCENT;
+    enum lull lull = flags & STRAND_QUIET_STALLED ? LULL_STALLED : LULL_QUIESCENT;
     wait_for(thread, me, run ? NULL : op ? pool_behind(op) : thread->pool, op, lull, NULL);
 }
 

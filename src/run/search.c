@@ -121,7 +121,7 @@ int strand_sim_search(const strand_options *options, uint64_t first, uint64_t co
     error = arch_map_shared(sizeof *search.progress, &progress);
     if (error)
         return error;
-    search.sim.quiet = true;
+    search.sim.silent = true;
     search.progress = progress;
     error = arch_child_start(try_seeds, &search, &child);
     if (!error)

@@ -57,7 +57,7 @@ static void put(struct pool *pool, struct thread *by, struct fibre *fibre, enum 
     lock(pool, by);
     atomic_store_explicit(&fibre->in, &pool->global, memory_order_relaxed);
     runq_count_put(&pool->global, 1);
-    custom_of(pool)->push(pool->scheduler_state, task_of(fibre), (enum strand_task_comes)how, index);
+    custom_of(pool)->push(pool->scheduler_state, task_of(fibre), (enum strand_task_origin)how, index);
     unlock(pool);
 }
 

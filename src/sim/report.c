@@ -170,7 +170,7 @@ void report_end(struct sim *sim, const char *failure)
         sized_give(out, out->size, &made, sizeof made);
     if (failure)
         report(sim, failure, true);
-    else if (!sim->options.quiet && !arch_env("STRAND_QUIET"))
+    else if (!sim->options.silent && !arch_env("STRAND_SIM_SILENT"))
         print_text(2, "libstrand: seed %s%llu, schedule %016llx, %llu steps\n", sign(sim),
                    (unsigned long long)sim->seed, (unsigned long long)sim->hash, (unsigned long long)sim->steps);
 }

@@ -74,12 +74,12 @@ int strand_sim_thread(strand_fn *fn, void *arg)
     return 0;
 }
 
-int strand_sim_interrupt(void (*handler)(void *arg), void *arg)
+int strand_sim_signal(void (*handler)(void *arg), void *arg)
 {
-    struct thread *thread = must_be_strand("strand_sim_interrupt");
+    struct thread *thread = must_be_strand("strand_sim_signal");
     if (!handler)
-        MISUSE("strand_sim_interrupt", "", "the handler is NULL");
-    must_not_escape(thread, arg, "the argument", "strand_sim_interrupt");
+        MISUSE("strand_sim_signal", "", "the handler is NULL");
+    must_not_escape(thread, arg, "the argument", "strand_sim_signal");
     if (platform_refuses(thread))
         return -ENOMEM;
     if (thread->platform)

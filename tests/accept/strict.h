@@ -45,7 +45,7 @@ static void receive(void *state, strand_message *message)
 
 static const strand_actor_class echo = STRAND_ACTOR_CLASS(.name = "echo", .receive = receive);
 
-static void push(void *state, strand_task *task, enum strand_task_comes how, int thread)
+static void push(void *state, strand_task *task, enum strand_task_origin how, int thread)
 {
     strand_task **only = FROM_VOID(strand_task **, state);
     (void)how, (void)thread;

@@ -234,7 +234,7 @@ static void execute(const struct point *point, const struct result *base, struct
     struct process before;
     if (point->workload->variable)
         setenv(point->workload->variable, point->workload->value, 1);
-    setenv("STRAND_QUIET", "1", 1);
+    setenv("STRAND_SIM_SILENT", "1", 1);
     signal(SIGPIPE, SIG_DFL);
     look(&before);
     fault_arm(&point->plan);

@@ -19,7 +19,7 @@ static struct {
     int ends[2];
 } told;
 
-static void note(const strand_late *late, void *arg)
+static void note(const strand_watchdog_report *late, void *arg)
 {
     (void)arg;
     FAULT_CHECK(late->duration_ns >= 0 && late->text[0]);
@@ -27,7 +27,7 @@ static void note(const strand_late *late, void *arg)
         return;
     FAULT_CHECK(late->duration_ns >= late->limit_ns &&
                 strchr(late->name, 'r') != NULL); /* root, strand, "reader" or "cleaner" */
-    if (late->kind == STRAND_LATE_CLEANUPS)
+    if (late->kind == STRAND_WATCHDOG_CLEANUPS)
         told.cleanups++;
     else if (!told.holds++)
         FAULT_CHECK(write(told.ends[1], "t", 1) == 1);
@@ -106,7 +106,7 @@ static void *root(void *arg)
     struct closing closing __attribute__((cleanup(end)));
     pthread_sigmask(SIG_BLOCK, &all, &closing.before);
     void *result = strand_run(STRAND_OPTIONS(.own_threads = true, .threads = 2, .watchdog_ns = 2 * STRAND_MS,
-                                             .on_late = note, .uncaught = &e),
+                                             .on_watchdog = note, .uncaught = &e),
                               inner_root, NULL);
     if (e)
         strand_rethrow(e);

@@ -169,7 +169,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     put_words_before_aborts();
-    setenv("STRAND_QUIET", "1", 1);
+    setenv("STRAND_SIM_SILENT", "1", 1);
     program_decode(&program, data, size);
     if (getenv("FUZZ_WORDS"))
         program_print(&program, stderr);

@@ -146,7 +146,7 @@ static inline int wait_stopping(void)
     ROW(strand_join, "strand_join", (strand_join(t->child), 0))                                                        \
     ROW(strand_wait, "strand_wait", (strand_wait(t->child), 0))                                                        \
     ROW(strand_yield, "strand_yield", (strand_yield(), 0))                                                             \
-    ROW(strand_wait_quiet, "strand_wait_quiet", (strand_wait_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED), 0))      \
+    ROW(strand_wait_quiet, "strand_wait_quiet", (strand_wait_quiet((strand_pool){{0}}, STRAND_QUIET_STALLED), 0))      \
     ROW(strand_wait_stopping, "strand_wait_stopping", wait_stopping())                                                 \
     ROW(strand_checkpoint, "strand_checkpoint", (strand_checkpoint(), 0))                                              \
     ROW(strand_sleep, "strand_sleep", (strand_sleep(1), 0))                                                            \

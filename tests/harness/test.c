@@ -442,7 +442,7 @@ void test_execute(const struct test_case *the_test)
     if (*seeds() == '\0') {
         execute_once(the_test);
     } else {
-        setenv("STRAND_QUIET", "1", 0); /* a failed test names its seed; the others need not be heard of */
+        setenv("STRAND_SIM_SILENT", "1", 0); /* a failed test names its seed; the others need not be heard of */
         execute_all_seeds(the_test);
     }
     test.running = NULL;

@@ -58,7 +58,7 @@ static void *root(void *in_fibre)
         fibre = strand_fibre_open(scope, NULL);
     for (intptr_t i = 1; i <= HANDLERS; i++)
         strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), run_handler, (void *)i, 0);
-    strand_wait_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED); /* they wait, with nothing of C++ */
+    strand_wait_quiet((strand_pool){{0}}, STRAND_QUIET_STALLED); /* they wait, with nothing of C++ */
     void *runtime = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
     if (!runtime)
         exit(1);

@@ -201,7 +201,7 @@ MISUSE(open_two_dedicated, "strand_pool_open", "the scheduler 'dedicated' has on
     return open_with(STRAND_POOL_ATTR(.threads = 2, .scheduler = "dedicated"));
 }
 
-static void take_in(void *state, strand_task *task, enum strand_task_comes how, int thread)
+static void take_in(void *state, strand_task *task, enum strand_task_origin how, int thread)
 {
     (void)state, (void)task, (void)how, (void)thread;
 }

@@ -242,7 +242,7 @@ static void wake_somebody(struct sim_life *me, void *arg)
             world.written++;
         break;
     case 5:
-        (void)strand_sim_interrupt(send_message, NULL);
+        (void)strand_sim_signal(send_message, NULL);
         break;
     case 6:
         (void)strand_sim_thread(act_from_outside, NULL);

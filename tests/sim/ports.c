@@ -119,7 +119,7 @@ static void on_last_signal(void *port)
 
 static void interrupt_somebody(struct sim_life *me, void (*handler)(void *arg))
 {
-    (void)strand_sim_interrupt(handler, &zero_and_one[sim_draw(&me->chance, PORTS)]);
+    (void)strand_sim_signal(handler, &zero_and_one[sim_draw(&me->chance, PORTS)]);
 }
 
 static void *send_from_outside(void *arg)
@@ -247,10 +247,10 @@ static void open_briefly(struct sim_life *me, void *arg)
         if (by_other)
             sim_spawn(me, outer, receive_briefly, NULL);
         (void)strand_sim_thread(send_briefly, NULL);
-        (void)strand_sim_interrupt(on_brief_signal, &three);
+        (void)strand_sim_signal(on_brief_signal, &three);
         for (uint32_t n = sim_draw(&me->chance, 4); n > 0; n--)
             strand_yield();
-        (void)strand_sim_interrupt(on_brief_signal, &three);
+        (void)strand_sim_signal(on_brief_signal, &three);
         strand_port_close(world.brief);
         if (by_other)
             strand_scope_join(outer);
@@ -310,8 +310,8 @@ static void receive_alone(struct sim_life *me, void *arg)
             strand_must(strand_sim_thread(send_alone, &values[i]));
         } else {
             for (int n = 0; n < world.patience; n++)
-                strand_must(strand_sim_interrupt(on_no_signal, NULL));
-            strand_must(strand_sim_interrupt(on_lonely_signal, &values[i]));
+                strand_must(strand_sim_signal(on_no_signal, NULL));
+            strand_must(strand_sim_signal(on_lonely_signal, &values[i]));
         }
         SIM_CHECK_EQ(strand_port_receive(world.brief, &value, sizeof value), sizeof value);
         SIM_CHECK_EQ(value, values[i]);

@@ -181,7 +181,7 @@ static void watch_one(struct sim_life *me, void *arg)
 {
     static const int64_t patience[] = {0, 10 * STRAND_US, 3600 * STRAND_S};
     strand_pool pool = world.pools[sim_draw(&me->chance, (uint32_t)world.pool_count)];
-    unsigned flags = sim_one_in(&me->chance, 2) ? STRAND_QUIET_BLOCKED : 0;
+    unsigned flags = sim_one_in(&me->chance, 2) ? STRAND_QUIET_STALLED : 0;
     me->tag = (int)sim_draw(&me->chance, 3);
     (void)arg;
     STRAND_DEADLINE(me->tag ? strand_in(patience[me->tag]) : (strand_time){0});

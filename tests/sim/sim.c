@@ -657,11 +657,11 @@ int main(int argc, char **argv)
         usage();
     sim.one = count == 1 && ranges[0].first == ranges[0].last;
     unsetenv("STRAND_SEED"); /* it would be every run's */
-    setenv("STRAND_QUIET", "1", 1);
+    setenv("STRAND_SIM_SILENT", "1", 1);
     warm_up();
     look_around();
     if (sim.one)
-        unsetenv("STRAND_QUIET");
+        unsetenv("STRAND_SIM_SILENT");
     watch_for_the_end();
     double start = seconds();
     for (int i = 0; i < count; i++)

@@ -76,7 +76,7 @@ static void stop_somehow(struct sim_life *me, void *arg)
     else if (way == 1)
         (void)strand_sim_thread(call_from_a_thread, stop);
     else
-        (void)strand_sim_interrupt(call, stop);
+        (void)strand_sim_signal(call, stop);
 }
 
 static void draw_stop(struct sim_life *me, struct stop *stop)

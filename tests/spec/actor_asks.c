@@ -219,7 +219,7 @@ static void *ask_often(void *arg)
 TEST_REAL(without_memory_no_asker_waits_and_no_question_is_lost)
 {
     for (uint64_t seed = 1; seed <= 200; seed++)
-        strand_run(STRAND_OPTIONS(.has_seed = true, .seed = seed, .sim = STRAND_SIM(.memory = 30, .quiet = true)),
+        strand_run(STRAND_OPTIONS(.has_seed = true, .seed = seed, .sim = STRAND_SIM(.memory = 30, .silent = true)),
                    ask_often, NULL);
     CHECK(lost > 0);
     CHECK_EQ(drops, asked);

@@ -324,7 +324,7 @@ TEST_REAL(the_function_for_the_end_is_called_even_if_there_is_no_memory)
 {
     for (uint64_t seed = 1; seed <= 10; seed++) {
         strand_exception *e = NULL;
-        strand_sim sim = {.size = sizeof sim, .memory = 50, .quiet = true};
+        strand_sim sim = {.size = sizeof sim, .memory = 50, .silent = true};
         strand_options options = test_options();
         begin();
         options.has_seed = true;

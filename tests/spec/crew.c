@@ -251,7 +251,7 @@ static void *call_the_last_again(void *arg)
 TEST_REAL(the_idle_thread_that_ran_last_is_woken)
 {
     for (uint64_t seed = 1; seed <= 10; seed++)
-        strand_run(STRAND_OPTIONS(.has_seed = true, .seed = seed, .sim = STRAND_SIM(.quiet = true)),
+        strand_run(STRAND_OPTIONS(.has_seed = true, .seed = seed, .sim = STRAND_SIM(.silent = true)),
                    call_the_last_again, NULL);
 }
 
@@ -312,7 +312,7 @@ static void *stay_for_a_while(void *arg)
 
 TEST_REAL(a_thread_of_the_runs_crew_goes_after_ten_seconds)
 {
-    strand_run(STRAND_OPTIONS(.has_seed = true, .seed = 1, .sim = STRAND_SIM(.quiet = true)), stay_for_a_while, NULL);
+    strand_run(STRAND_OPTIONS(.has_seed = true, .seed = 1, .sim = STRAND_SIM(.silent = true)), stay_for_a_while, NULL);
 }
 
 /* ---- the end ---------------------------------------------------------------------------------- */

@@ -246,10 +246,10 @@ void close_cancelled(const Way &way, bool waits)
     world.due = strand_in(20 * STRAND_MS);
     strand child = strand_spawn(scope, close_in_order, const_cast<Way *>(&way));
     if (waits)
-        strand_wait_quiet({}, STRAND_QUIET_BLOCKED);
+        strand_wait_quiet({}, STRAND_QUIET_STALLED);
     strand_cancel(child, nullptr);
     strand_event_set(&world.cancelled);
-    strand_wait_quiet({}, STRAND_QUIET_BLOCKED);
+    strand_wait_quiet({}, STRAND_QUIET_STALLED);
     way.let_go();
     CHECK_PTR(strand_join(child), &way);
     CHECK_LOG("closes closed interrupted");
@@ -305,9 +305,9 @@ strand spawn_fresh(strand_scope scope, strand_fn *fn)
 /* The child blocks, and is cancelled; it goes on when it may. */
 void cancel_while_it_waits(strand child)
 {
-    strand_wait_quiet({}, STRAND_QUIET_BLOCKED);
+    strand_wait_quiet({}, STRAND_QUIET_STALLED);
     strand_cancel(child, nullptr);
-    strand_wait_quiet({}, STRAND_QUIET_BLOCKED);
+    strand_wait_quiet({}, STRAND_QUIET_STALLED);
     end_it();
     strand_wait(child);
 }
@@ -407,7 +407,7 @@ TEST_INSIDE(an_interruption_waits_for_a_noexcept_function_on_a_shared_fibre_too)
                 return arg;
             },
             nullptr, 0);
-    strand_wait_quiet({}, STRAND_QUIET_BLOCKED);
+    strand_wait_quiet({}, STRAND_QUIET_STALLED);
     for (strand child : children)
         strand_cancel(child, nullptr);
     cancel_while_it_waits(children[0]);

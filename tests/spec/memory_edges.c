@@ -415,7 +415,7 @@ static void *await_quiet(void *arg)
     for (unsigned round = 0; round < 4 * ROUNDS; round++) {
         STRAND_SCOPE(scope);
         bool other = round % 4 == 3;
-        unsigned flags = round % 4 == 1 ? STRAND_QUIET_RUN : round % 4 == 2 ? STRAND_QUIET_BLOCKED : 0;
+        unsigned flags = round % 4 == 1 ? STRAND_QUIET_RUN : round % 4 == 2 ? STRAND_QUIET_STALLED : 0;
         world.event = (strand_event){0};
         world.pool = other ? strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2)) : (strand_pool){{0}};
         strand child = strand_spawn_with(scope, STRAND_ATTR(.pool = world.pool), write_and_wait, NULL, 0);

@@ -120,8 +120,8 @@ TEST_INSIDE(a_sleeper_counts_unless_a_stall_is_enough)
     strand_spawn(scope, test_sleep, NULL);
     CHECK(!is_reached((strand_pool){{0}}, 0, SOON));
     CHECK(!is_reached((strand_pool){{0}}, STRAND_QUIET_RUN, SOON));
-    CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
-    CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_BLOCKED | STRAND_QUIET_RUN, FOREVER));
+    CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_STALLED, FOREVER));
+    CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_STALLED | STRAND_QUIET_RUN, FOREVER));
     strand_scope_cancel(scope, NULL);
     strand_scope_join(scope);
     CHECK(is_reached((strand_pool){{0}}, 0, FOREVER));
@@ -296,7 +296,7 @@ TEST_INSIDE(a_strand_that_waits_for_something_outside_counts)
     port = strand_port_open(scope, 1, 4, NULL);
     strand_spawn(scope, read_one, (void *)&done);
     CHECK(!is_reached((strand_pool){{0}}, 0, SOON));
-    CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
+    CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_STALLED, FOREVER));
     CHECK_EQ(strand_write(ends[1], "x", 1), 1);
     await_quiescent_pool();
     CHECK_EQ(done, 1);
@@ -356,7 +356,7 @@ TEST_INSIDE(a_select_of_a_port_counts_as_long_as_it_waits)
     for (int i = 0; i < 2; i++) {
         strand child = strand_spawn(scope, select_message_or_chan, &chan);
         CHECK(!is_reached((strand_pool){{0}}, 0, SOON));
-        CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_BLOCKED, FOREVER));
+        CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_STALLED, FOREVER));
         CHECK_EQ(i ? send(chan, 1) : strand_port_send(port, "x", 1), 0);
         CHECK_PTR(strand_join(child), TEST_PTR(i + 1));
         await_quiescent_pool();
@@ -408,7 +408,7 @@ TEST_RACE(quiescence_of_a_pool_that_is_closed_meanwhile)
             waiter = strand_spawn(outer, wait_for_the_other, (void *)&done);
             for (int j = 0; j < i; j++)
                 strand_yield();
-            strand_wait_quiet((strand_pool){{0}}, STRAND_QUIET_BLOCKED); /* it has found the pool */
+            strand_wait_quiet((strand_pool){{0}}, STRAND_QUIET_STALLED); /* it has found the pool */
             strand_scope_cancel(scope, NULL);
             strand_pool_close(another, NULL);
         }
@@ -438,7 +438,7 @@ TEST_RACE(a_sleeping_seeker_is_woken_when_the_last_busy_thread_becomes_idle)
         CHECK_EQ(send(chan, 1), 0);
         if (i % 2)
             strand_yield();
-        CHECK(is_reached(pool, i % 4 ? 0 : STRAND_QUIET_BLOCKED, 10 * STRAND_S));
+        CHECK(is_reached(pool, i % 4 ? 0 : STRAND_QUIET_STALLED, 10 * STRAND_S));
     }
     STRAND_CHAN_CLOSE(chan);
     strand_scope_cancel(scope, NULL);
@@ -478,7 +478,7 @@ static int refuse(void *state)
     return -ENOMEM;
 }
 
-static void keep(void *state, strand_task *task, enum strand_task_comes how, int thread)
+static void keep(void *state, strand_task *task, enum strand_task_origin how, int thread)
 {
     (void)state, (void)task, (void)how, (void)thread;
 }
@@ -521,7 +521,7 @@ TEST_REAL_RACE(a_pool_that_nobody_drives_is_quiescent)
     STRAND_SCOPE(scope);
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.scheduler = "current"));
     CHECK(is_reached(pool, 0, FOREVER));
-    CHECK(is_reached(pool, STRAND_QUIET_BLOCKED, FOREVER));
+    CHECK(is_reached(pool, STRAND_QUIET_STALLED, FOREVER));
     CHECK(is_reached((strand_pool){{0}}, STRAND_QUIET_RUN, FOREVER));
     another = pool;
     pthread_t driver;
@@ -564,8 +564,8 @@ TEST_REAL_RACE(a_strand_pinned_to_a_thread_that_comes_back_later_is_not_overlook
     CHECK_EQ(pthread_create(&driver, NULL, drive_now_and_then, NULL), 0);
     while (driven < 3)
         strand_sleep(STRAND_MS);
-    CHECK(!is_reached(another, STRAND_QUIET_BLOCKED, SOON));
-    CHECK(!is_reached((strand_pool){{0}}, STRAND_QUIET_BLOCKED | STRAND_QUIET_RUN, SOON));
+    CHECK(!is_reached(another, STRAND_QUIET_STALLED, SOON));
+    CHECK(!is_reached((strand_pool){{0}}, STRAND_QUIET_STALLED | STRAND_QUIET_RUN, SOON));
     enough = 1;
     strand_join(child);
     strand_pool_close(another, NULL);

@@ -20,7 +20,7 @@ struct lifo {
     long pushed, picked;
 };
 
-static void lifo_push(void *state, strand_task *task, enum strand_task_comes how, int thread)
+static void lifo_push(void *state, strand_task *task, enum strand_task_origin how, int thread)
 {
     struct lifo *lifo = state;
     (void)how, (void)thread;
@@ -71,7 +71,7 @@ static void ranks_close(void *state)
     ranks_closed++;
 }
 
-static void ranks_push(void *state, strand_task *task, enum strand_task_comes how, int thread)
+static void ranks_push(void *state, strand_task *task, enum strand_task_origin how, int thread)
 {
     strand_task *head = &((struct ranks *)state)->head[strand_task_rank(task)];
     (void)how, (void)thread;

@@ -88,9 +88,9 @@ TEST_PROGRAM(another_seed_gives_another_schedule)
 
 TEST_PROGRAM(the_environment_can_have_a_run_with_a_seed_say_nothing)
 {
-    setenv("STRAND_QUIET", "1", 1);
+    setenv("STRAND_SIM_SILENT", "1", 1);
     run_program(&again, 17, "stealing");
-    unsetenv("STRAND_QUIET");
+    unsetenv("STRAND_SIM_SILENT");
     run_program(&o, 17, "stealing");
     CHECK_EQ(again.status, 0);
     CHECK_STR(again.out, o.out);
@@ -160,7 +160,7 @@ static strand_options seeded(uint64_t seed)
     test_set_threads(&options, 4);
     options.has_seed = true;
     options.seed = seed;
-    setenv("STRAND_QUIET", "1", 1);
+    setenv("STRAND_SIM_SILENT", "1", 1);
     return options;
 }
 

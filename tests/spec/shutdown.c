@@ -341,7 +341,7 @@ static void *stop_by_a_handler(void *arg)
     strand_pool pool = strand_pool_open(scope, STRAND_POOL_ATTR(.threads = 2));
     strand_join(strand_spawn_with(scope, STRAND_ATTR(.pool = pool), get_run, &seen.run, 0));
     strand_pool_close(pool, NULL); /* the run is the same, whatever happens to the pool that it was named on */
-    CHECK_EQ(strand_sim_interrupt(stop_in_a_handler, NULL), 0);
+    CHECK_EQ(strand_sim_signal(stop_in_a_handler, NULL), 0);
     return have_three_work(arg);
 }
 

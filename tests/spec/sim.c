@@ -34,7 +34,7 @@ static strand_exception *run_on(int threads, uint64_t seed, strand_fn *fn, void 
     options.sim = &sim;
     options.uncaught = &uncaught;
     sim.size = sizeof sim;
-    sim.quiet = true;
+    sim.silent = true;
     sim.report = &report;
     strand_run(&options, fn, arg);
     return uncaught;
@@ -312,7 +312,7 @@ TEST_REAL(a_search_replays_the_seed_of_the_environment_and_says_how_it_went)
     test_program(&o, "search", "well");
     CHECK_STR(o.out, "result 0, seed 7, tried 1\n");
     CHECK_CONTAINS(o.err, "libstrand: seed 7, schedule ");
-    setenv("STRAND_QUIET", "1", 1);
+    setenv("STRAND_SIM_SILENT", "1", 1);
     test_program(&o, "search", "well");
     CHECK_STR(o.err, "");
 }
@@ -925,7 +925,7 @@ static void *write_past_the_library(void *arg)
 
 TEST_REAL(descriptors_are_the_systems_where_that_is_asked_for_and_warned_of_once)
 {
-    strand_sim real = {.size = sizeof real, .real = true, .quiet = true};
+    strand_sim real = {.size = sizeof real, .real = true, .silent = true};
     strand_options options = {.size = sizeof options, .has_seed = true, .sim = &real, .on_log = log_it};
     strand_run(&options, write_past_the_library, NULL);
     CHECK_CONTAINS(logged, "is the system's");
@@ -945,7 +945,7 @@ TEST_REAL(a_descriptor_of_the_systems_works_and_is_warned_of)
     CHECK_EQ(pipe(fds), 0);
     CHECK_EQ(write(fds[1], "x", 1), 1);
     strand_options options = {.size = sizeof options, .has_seed = true, .on_log = log_it};
-    setenv("STRAND_QUIET", "1", 1);
+    setenv("STRAND_SIM_SILENT", "1", 1);
     strand_run(&options, read_from_outside, &fds[0]);
     CHECK_CONTAINS(logged, "is the system's");
     close(fds[0]);

@@ -50,9 +50,9 @@ static void check_texts(const struct late_case *c, const struct kept *kept)
 
 static void check_holds(const struct late_case *c, const struct kept *kept, int threads)
 {
-    const strand_late *late = &kept->late;
+    const strand_watchdog_report *late = &kept->late;
     check_texts(c, kept);
-    EXPECT(late->kind == STRAND_LATE_HOLDS && !late->unwinding);
+    EXPECT(late->kind == STRAND_WATCHDOG_OCCUPIES && !late->unwinding);
     EXPECT(!late->over && late->reports == 1U + (unsigned)reports.blind && late->id > 1);
     EXPECT(late->duration_ns >= c->holds_ns && late->limit_ns == c->holds_ns);
     EXPECT(late->thread >= 0 && late->thread < threads && late->thread_id > 0);
@@ -62,10 +62,10 @@ static void check_holds(const struct late_case *c, const struct kept *kept, int 
     EXPECT(!late->waits || late->cpu_ns < late->duration_ns);
 }
 
-static void check_end(const struct late_case *c, const strand_late *first)
+static void check_end(const struct late_case *c, const strand_watchdog_report *first)
 {
     const struct kept *kept = last_report();
-    EXPECT(kept->late.kind == STRAND_LATE_CLEANUPS && kept->late.id == first->id);
+    EXPECT(kept->late.kind == STRAND_WATCHDOG_CLEANUPS && kept->late.id == first->id);
     EXPECT(strcmp(kept->name, "cleaner") == 0 && strstr(kept->text, "strand 'cleaner' #"));
     EXPECT(kept->late.duration_ns >= first->duration_ns);
     EXPECT(strstr(kept->text, " was unwinding for "));
@@ -74,10 +74,10 @@ static void check_end(const struct late_case *c, const strand_late *first)
 static void check_cleanups(const struct late_case *c, const struct kept *kept, int threads)
 {
     (void)threads;
-    const strand_late *late = &kept->late;
+    const strand_watchdog_report *late = &kept->late;
     int64_t limit = c->cleanups_ns ? c->cleanups_ns : c->holds_ns;
     check_texts(c, kept);
-    EXPECT(late->kind == STRAND_LATE_CLEANUPS && late->unwinding);
+    EXPECT(late->kind == STRAND_WATCHDOG_CLEANUPS && late->unwinding);
     EXPECT(late->duration_ns >= limit && late->limit_ns == limit);
     if (c->where) {
         EXPECT(strstr(kept->where, c->where) && strstr(kept->spawned, "catches+0x"));
@@ -211,7 +211,7 @@ static void *with_a_holder_on_a_pool(void *arg)
     return NULL;
 }
 
-static void keep_the_name_of_the_pool(const strand_late *late, void *name)
+static void keep_the_name_of_the_pool(const strand_watchdog_report *late, void *name)
 {
     snprintf(name, 32, "%s", late->pool_name);
     reports_keep(late, NULL);
@@ -222,7 +222,7 @@ TEST_REAL(a_report_names_the_pool_whose_thread_is_held)
     static char name[32];
     static strand_pool pool;
     strand_options options = watched(1);
-    options.on_late = keep_the_name_of_the_pool;
+    options.on_watchdog = keep_the_name_of_the_pool;
     options.hook_arg = name;
     const struct kept *kept = first_report("holder", &options, with_a_holder_on_a_pool, &pool);
     CHECK_STR(kept->name, "holder");
@@ -295,13 +295,13 @@ TEST_REAL(a_strand_that_holds_its_thread_in_a_clean_up_is_said_to_unwind)
     reports_open("cleaner", 6); /* the last after 32 times the limit */
     strand_run(&options, catches, &fn);
     CHECK(reports.count >= 6 && reports.kept[5].late.duration_ns >= 2 * PATIENT);
-    CHECK_EQ(kept->late.kind, STRAND_LATE_HOLDS);
+    CHECK_EQ(kept->late.kind, STRAND_WATCHDOG_OCCUPIES);
     CHECK_STR(kept->name, "cleaner");
     CHECK(kept->late.unwinding);
     CHECK_CONTAINS(kept->text, "in a clean-up: it unwinds");
     CHECK_CONTAINS(kept->text, "      at compute_at_the_end");
     for (int i = 0; i < reports.count; i++) /* and for that alone */
-        CHECK_EQ(reports.kept[i].late.kind, STRAND_LATE_HOLDS);
+        CHECK_EQ(reports.kept[i].late.kind, STRAND_WATCHDOG_OCCUPIES);
 }
 
 /* ---- clean-ups that block -------------------------------------------------------------------------------- */
@@ -466,12 +466,12 @@ TEST_REAL(a_late_strand_is_reported_each_time_the_delay_doubles_and_once_when_it
     for (int i = 0; i < reports.count; i++)
         CHECK_EQ(reports.kept[i].late.id, reports.kept[0].late.id);
     for (int i = 0; i < reports.count - 1; i++) {
-        const strand_late *late = &reports.kept[i].late;
+        const strand_watchdog_report *late = &reports.kept[i].late;
         CHECK((int)late->reports > i && (int)late->reports <= i + 1 + reports.blind);
         CHECK(late->duration_ns >= LIMIT << i);
         CHECK(i == 0 || late->duration_ns > reports.kept[i - 1].late.duration_ns);
     }
-    CHECK_EQ(end->late.kind, STRAND_LATE_HOLDS);
+    CHECK_EQ(end->late.kind, STRAND_WATCHDOG_OCCUPIES);
     CHECK(end->late.duration_ns >= reports.kept[reports.count - 2].late.duration_ns);
     CHECK_STR(end->name, "root");
     CHECK_CONTAINS(end->text, "strand 'root' #");
@@ -666,7 +666,7 @@ static void *holds_all_threads_but(void *free)
     return NULL;
 }
 
-static void end_when_it_is_stalled(const strand_late *late, void *arg)
+static void end_when_it_is_stalled(const strand_watchdog_report *late, void *arg)
 {
     (void)arg;
     if (late->stalled)
@@ -685,7 +685,7 @@ TEST_REAL(a_pool_is_stalled_when_all_its_threads_are_held)
         CHECK(!reports.kept[i].late.stalled);
     begun = 0;
     reports_open(NULL, 0);
-    options.on_late = end_when_it_is_stalled;
+    options.on_watchdog = end_when_it_is_stalled;
     strand_run(&options, holds_all_threads_but, TEST_PTR(0));
     CHECK_EQ(begun, 3);
 }
@@ -709,6 +709,6 @@ TEST_REAL(a_strand_that_never_yields_to_runnable_ones_is_reported)
     strand_options options = watched(1);
     options.watchdog_ns = LONG_LIMIT; /* so long a thread is let run at least now and then */
     const struct kept *kept = first_report("root", &options, comes_by_while_others_wait, NULL);
-    CHECK_EQ(kept->late.kind, STRAND_LATE_HOLDS);
+    CHECK_EQ(kept->late.kind, STRAND_WATCHDOG_OCCUPIES);
     CHECK_EQ(kept->late.runnable, 2);
 }

@@ -19,7 +19,7 @@
 enum { REPORTS_MOST = 64, FRAMES = 32 };
 
 struct kept {
-    strand_late late; /* what its pointers point to is gone */
+    strand_watchdog_report late; /* what its pointers point to is gone */
     char name[40], spawned[200], where[200], section[200], text[8000];
 };
 
@@ -42,7 +42,7 @@ static inline void reports_open(const char *of, int enough)
     reports.enough = enough;
 }
 
-static inline void reports_keep_locked(const strand_late *late)
+static inline void reports_keep_locked(const strand_watchdog_report *late)
 {
     int at = reports.count;
     if (reports.of && strcmp(late->name, reports.of) != 0)
@@ -74,7 +74,7 @@ static inline void reports_lock(void)
         sched_yield();
 }
 
-static inline void reports_keep(const strand_late *late, void *arg)
+static inline void reports_keep(const strand_watchdog_report *late, void *arg)
 {
     (void)arg;
     reports_lock();
@@ -87,7 +87,7 @@ static inline strand_options watched(int threads)
     strand_options options = test_options();
     test_set_threads(&options, threads);
     options.watchdog_ns = LIMIT;
-    options.on_late = reports_keep;
+    options.on_watchdog = reports_keep;
     return options;
 }
 

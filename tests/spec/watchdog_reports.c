@@ -184,7 +184,7 @@ static void *root_computes(void *arg)
 TEST_REAL(without_a_hook_of_its_own_it_is_the_logs)
 {
     strand_options options = watched(1);
-    options.on_late = NULL;
+    options.on_watchdog = NULL;
     options.on_log = keep_log;
     options.hook_arg = logged;
     reports_open(NULL, 0);
@@ -226,7 +226,7 @@ static const char *said_by(const strand_options *options, strand_fn *root)
 TEST_REAL(without_any_hook_it_is_standard_errors)
 {
     strand_options options = watched(1);
-    options.on_late = NULL;
+    options.on_watchdog = NULL;
     const char *text = said_by(&options, computes_until_its_trace_is_said);
     CHECK(strncmp(text, "libstrand: strand 'root' #", 26) == 0);
     CHECK_CONTAINS(text, "\n      at computes_until_its_trace_is_said+0x");
@@ -318,7 +318,7 @@ static void *many_are_late(void *arg)
     return arg;
 }
 
-static void keep_until_some_are_left_out(const strand_late *late, void *arg)
+static void keep_until_some_are_left_out(const strand_watchdog_report *late, void *arg)
 {
     if (reports.released)
         return;
@@ -331,7 +331,7 @@ static void keep_until_some_are_left_out(const strand_late *late, void *arg)
 TEST_REAL(reports_are_limited_and_those_left_out_are_counted)
 {
     strand_options options = watched(MANY);
-    options.on_late = keep_until_some_are_left_out;
+    options.on_watchdog = keep_until_some_are_left_out;
     reports_open(NULL, 0);
     int64_t begun = strand_now().ns;
     strand_run(&options, many_are_late, NULL);
@@ -422,7 +422,7 @@ TEST_REAL(after_a_time_in_which_all_slept_it_watches_again)
 static void *another_run(void *arg)
 {
     strand_options options = watched(1);
-    options.on_late = NULL;
+    options.on_watchdog = NULL;
     options.on_log = keep_log;
     options.hook_arg = logged;
     strand_run(&options, compute_until_late, NULL);
@@ -475,7 +475,7 @@ static int take_long_to_open(void *state)
     return -ENOMEM;
 }
 
-static void push(void *state, strand_task *task, enum strand_task_comes how, int thread)
+static void push(void *state, strand_task *task, enum strand_task_origin how, int thread)
 {
     (void)how, (void)thread;
     task->next = *(strand_task **)state;
@@ -592,7 +592,7 @@ TEST_REAL(after_dumps_from_outside_it_still_watches)
     close(nowhere);
 }
 
-static void dump_then_keep(const strand_late *late, void *arg)
+static void dump_then_keep(const strand_watchdog_report *late, void *arg)
 {
     (void)strand_dump(*(int *)arg, NULL);
     reports_keep(late, NULL);
@@ -604,7 +604,7 @@ TEST_REAL(the_hook_may_dump)
     nowhere = memfd_create("nowhere", MFD_CLOEXEC);
     for (int threads = 1; threads <= 2; threads++) {
         strand_options options = watched(threads);
-        options.on_late = dump_then_keep;
+        options.on_watchdog = dump_then_keep;
         options.hook_arg = &nowhere;
         (void)first_report("root", &options, root_computes, NULL);
     }
