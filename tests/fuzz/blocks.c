@@ -120,6 +120,7 @@ static void leave_try(struct handling *h)
     if (h->caught) {
         if (s->flight)
             exc_suppress(s->flight, s->caught);
+        s->handlers--;
         s->caught = h->outer;
         s->caught_real = h->outer_real;
         return;
@@ -135,7 +136,7 @@ static void caught(struct handling *h, strand_exception *e)
     MUST(below(s->flight->kind, h->kind), "strand %d: an exception was caught by a block of another kind", index_of(s));
     entry_pop(s, IN_TRY);
     h->caught = true;
-    s->caught = s->flight;
+    s->caught = s->handled[s->handlers++] = s->flight;
     s->caught_real = e;
     s->flight = NULL;
 }

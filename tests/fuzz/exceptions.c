@@ -36,12 +36,46 @@ static void forget_cause(struct exc *from, const struct exc *e)
         forget_cause(s, e);
 }
 
+static bool carries(const struct exc *from, const struct exc *e)
+{
+    return from && reaches(from, e);
+}
+
+static bool has(const struct mstrand *s, const struct exc *e, bool may_be_gone)
+{
+    bool left = s->life == ENDED || (may_be_gone && s->life == UNKNOWN);
+    bool found = carries(s->flight, e) || carries(s->kept, e) || (left && carries(s->exception, e));
+    for (int i = 0; i < s->depth; i++)
+        found |= carries(s->entries[i].flight, e);
+    for (int i = 0; i < s->handlers; i++)
+        found |= carries(s->handled[i], e);
+    return found;
+}
+
+/* Whether a strand has e, or an exception that carries e. What a strand has kept exists until the end of the run. */
+static bool exists(const struct exc *e, bool may_be_gone)
+{
+    for (int i = 0; i < NODES; i++)
+        if (has(&model.strands[i], e, may_be_gone))
+            return true;
+    return false;
+}
+
+/* Whether e stands in a list. A list ends with its exception. */
+static bool is_listed(struct exc *e)
+{
+    if (!e->carrier || exists(e->carrier, false))
+        return e->carrier;
+    e->unsure |= exists(e->carrier, true);
+    return false;
+}
+
 /* What carries e itself is not taken, but for interruptions that e was the cause of: they forget that. */
 static void take(struct exc *e, struct exc *pushed_aside)
 {
     forget_cause(pushed_aside, e);
-    pushed_aside->listed = !reaches(pushed_aside, e);
-    if (!pushed_aside->listed)
+    pushed_aside->carrier = reaches(pushed_aside, e) ? NULL : e;
+    if (!pushed_aside->carrier)
         return;
     pushed_aside->next = e->suppressed;
     e->suppressed = pushed_aside;
@@ -49,7 +83,10 @@ static void take(struct exc *e, struct exc *pushed_aside)
 
 void exc_suppress(struct exc *e, struct exc *pushed_aside)
 {
-    if (pushed_aside && pushed_aside != e && !pushed_aside->listed)
+    if (!pushed_aside || pushed_aside == e || is_listed(pushed_aside))
+        return;
+    e->loose |= pushed_aside->unsure;
+    if (!pushed_aside->unsure)
         take(e, pushed_aside);
 }
 

@@ -35,11 +35,12 @@ struct exc {
     struct note note;
     struct exc *cause;
     struct exc *suppressed, *next; /* a list, in any order */
-    bool listed;                   /* it stands in one: in a second one it would not be taken */
-    bool kept;                     /* so the library makes others of it instead of changing it */
-    bool loose;                    /* what is suppressed in it is not known exactly */
-    enum source source;            /* of an interruption */
-    int scope;                     /* BY_SCOPE */
+    struct exc *carrier; /* it stands in the list of this one: no second list takes it, as long as that exists */
+    bool unsure;         /* whether it stands in a list: a child that may be gone had the carrier */
+    bool kept;           /* so the library makes others of it instead of changing it */
+    bool loose;          /* what is suppressed in it is not known exactly */
+    enum source source;  /* of an interruption */
+    int scope;           /* BY_SCOPE */
     int deadlines[CANDIDATES], candidates;
 };
 
@@ -73,6 +74,8 @@ struct mstrand {
     struct exc *flight; /* the newest exception on its way */
     struct exc *caught; /* by the innermost handler */
     strand_exception *caught_real;
+    struct exc *handled[NODES]; /* by all handlers, the innermost last */
+    int handlers;
     struct exc *kept;
     strand_exception *kept_real;
     struct entry entries[ENTRIES];

@@ -307,23 +307,31 @@ struct remains {
 
 static void take_in(struct remains *remains, int index)
 {
-    for (int i; (i = first_failed(index)) != NO_ONE; consume(&model.strands[i])) {
-        if (remains->failure)
-            exc_suppress(remains->failure, model.strands[i].exception);
-        else
-            remains->failure = model.strands[i].exception;
+    for (struct mstrand *c = next_by_end(index, 0); c; c = next_by_end(index, c->order)) {
+        if (c->outcome == OUT_FAILED && remains->failure)
+            exc_suppress(remains->failure, c->exception);
+        else if (c->outcome == OUT_FAILED)
+            remains->failure = c->exception;
     }
     for (int i = 1; i < NODES; i++) {
-        struct mstrand *c = &model.strands[i];
+        const struct mstrand *c = &model.strands[i];
         if (!anchored(c, index))
             continue;
         MUST(c->life != RUNNING, "scope %d was left before strand %d had ended", index, i);
-        bool tells = c->exception && (c->outcome != OUT_INTERRUPTED || c->exception->suppressed);
+        bool tells =
+            c->exception && c->outcome != OUT_FAILED && (c->outcome != OUT_INTERRUPTED || c->exception->suppressed);
         if (tells && c->life == ENDED)
             remains->errors[remains->error_count++] = c->exception;
-        remains->unsure |= tells && c->life == UNKNOWN;
-        consume(c);
+        remains->unsure |= c->life == UNKNOWN && (tells || c->outcome == OUT_FAILED);
     }
+}
+
+/* At last, because what the children left exists until then. */
+static void consume_all(int index)
+{
+    for (int i = 1; i < NODES; i++)
+        if (anchored(&model.strands[i], index))
+            consume(&model.strands[i]);
 }
 
 static bool is_source(int index, const struct exc *e)
@@ -368,6 +376,7 @@ void leaving_ends(int index, bool thrown)
     if (leaves && (remains.unsure || (!before && scope->live_unsure && !scope->live)))
         leaves->loose = true;
     owner->flight = leaves;
+    consume_all(index);
 }
 
 /* ---- deadlines ------------------------------------------------------------------------------------------- */
