@@ -83,7 +83,8 @@ static void take(struct exc *e, struct exc *pushed_aside)
 
 void exc_suppress(struct exc *e, struct exc *pushed_aside)
 {
-    if (!pushed_aside || pushed_aside == e || is_listed(pushed_aside))
+    bool is_cause = pushed_aside == e->cause && e->source == NO_SOURCE; /* an interruption may lose its cause */
+    if (!pushed_aside || pushed_aside == e || is_cause || is_listed(pushed_aside))
         return;
     e->loose |= pushed_aside->unsure;
     if (!pushed_aside->unsure)
