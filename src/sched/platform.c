@@ -18,6 +18,13 @@ void platform_await_unknown(void)
         platform_relax_unknown();
 }
 
+/* In the child of a fork the thread that is waited for may be missing. */
+void platform_await_long(struct thread *thread)
+{
+    thread_must_not_be_left(thread);
+    arch_thread_yield();
+}
+
 void platform_relax_unknown(void)
 {
     struct arch_player *player = arch_player();

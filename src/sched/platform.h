@@ -35,6 +35,22 @@ OWN_INLINE uint64_t platform_ticks_per_ms(const struct thread *thread)
 int64_t platform_now_unknown(void);
 COLD void platform_relax_unknown(void);
 COLD void platform_await_unknown(void);
+COLD void platform_await_long(struct thread *thread);
+
+/* Returns whether the run belongs to a parent of this process, which has forked: no thread here continues it. */
+OWN_INLINE bool subprocess_is_left(const struct subprocess *sub)
+{
+    return UNLIKELY(sub->generation != arch_generation);
+}
+
+/* Call this where the child of a fork may return, if a user function that the library called here has forked, or a signal
+ * handler while the thread waited. The child must not continue the parent's strands: the call ends it. Switches make the
+ * call only if SWITCH_CHECK is set, and the handler of forks sets that. */
+OWN_INLINE void thread_must_not_be_left(const struct thread *thread)
+{
+    if (subprocess_is_left(thread->sub))
+        thread->sub->ops->orphaned(thread->sub);
+}
 
 /* Lets the thread that is waited for continue. Called in a spin loop. */
 OWN_INLINE void platform_relax(struct thread *thread)
@@ -96,7 +112,7 @@ OWN_INLINE void platform_await(struct thread *thread)
     if (UNLIKELY(!thread))
         platform_await_unknown();
     else if (UNLIKELY(!thread->platform && ++thread->awaits % AWAITS_PER_YIELD == 0))
-        arch_thread_yield();
+        platform_await_long(thread);
     else
         platform_relax(thread);
 }

@@ -13,7 +13,8 @@ void platform_sleep(struct thread *thread, int64_t deadline)
     else
         while (!atomic_load_explicit(&thread->wake, memory_order_acquire) && /* [SL1] */
                arch_futex_wait(&thread->wake, 0, deadline) == 0)
-            ;
+            thread_must_not_be_left(thread);
+    thread_must_not_be_left(thread);
     pool_move(thread);
 }
 
@@ -35,6 +36,7 @@ int platform_poll(struct thread *thread, struct arch_event *events, int most, in
         count = thread->platform->poll(thread, events, most, deadline);
     else
         count = arch_poller_wait(&thread->pool->poller, events, most, deadline);
+    thread_must_not_be_left(thread);
     pool_move(thread);
     return count;
 }

@@ -47,21 +47,6 @@ OWN_INLINE void thread_adopt(struct thread *thread)
     arch_set_self(thread);
 }
 
-/* Returns whether the run belongs to a parent of this process, which has forked: no thread here continues it. */
-OWN_INLINE bool subprocess_is_left(const struct subprocess *sub)
-{
-    return UNLIKELY(sub->generation != arch_generation);
-}
-
-/* Call this where the child of a fork may return, if a user function that the library called here has forked. The child
- * must not continue the parent's strands: the call ends it. Switches make the call only if SWITCH_CHECK is set, and the
- * handler of forks sets that. */
-OWN_INLINE void thread_must_not_be_left(const struct thread *thread)
-{
-    if (subprocess_is_left(thread->sub))
-        thread->sub->ops->orphaned(thread->sub);
-}
-
 /* Runs fibres until the pool is stopped or the thread must leave. */
 void thread_loop(struct thread *thread);
 
