@@ -63,6 +63,9 @@ struct arch_flight {
     void (*caught)(struct arch_flight *flight, bool aside);
     struct arch_thrown *thrown; /* in a program with C++: arch_flight_wrap; NULL: not wrapped */
 };
+/* The word of unwind_exception that receives, before arch_unwind, what arch_trace_throw has said at the same throw; 0:
+ * no trace was taken. */
+enum { ARCH_FLIGHT_GENERATION = 3 };
 
 /* Run the landing pads (clean-ups, destructors) of all frames from the caller's outwards, until one of them leaves by
  * arch_longjmp. The stop function never stops (contract §9). Also the public symbol strand_unwind_ (assembler,
@@ -168,11 +171,13 @@ void arch_cxx_refresh(void);
  * latest when the thread first throws or catches by a new C++ runtime. */
 static inline uint64_t arch_locals_generation(void);
 
-/* ---- trace.c: stack traces, by libunwind ----------------------------------------------------------------- */
+/* ---- trace.c: stack traces -------------------------------------------------------------------------------- */
 
 /* Store the return addresses of the calling thread's frames, innermost first. Returns how many. All variants leave out
  * frames of the library itself at both ends, but keep them between others. A few ns per frame. */
 size_t arch_trace(void **ips, size_t max);
+/* Likewise, before a throw: *generation is for ARCH_FLIGHT_GENERATION. */
+size_t arch_trace_throw(void **ips, size_t max, uint32_t *generation);
 /* Likewise, for a suspended context. If `saved` is not NULL, memory [saved_base, saved_base + saved_size) is read
  * there. */
 size_t arch_trace_context(arch_context context, const void *saved, uintptr_t saved_base, size_t saved_size, void **ips,

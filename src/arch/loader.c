@@ -1,39 +1,66 @@
 /*
- * Asking the loader for the objects of the process, beside forks [UC3]: the protocol block is in unwind_cached.c.
- * Threads count themselves in. A fork refuses new ones and waits for those inside, but not for its own thread, which it
- * may have interrupted by a signal.
+ * Use of the loader beside forks. dl_iterate_phdr and dladdr take locks of the loader, and fork does not: a child that
+ * was forked while another thread held such a lock finds it taken for ever.
+ *
+ * PARTIES   threads that throw, take traces or look up names; threads that fork.
+ * STATE     loader_users: twice the number of threads inside, plus FORKING. Two thread-local variables:
+ *           arch_loader_inside is what the thread has added itself, or is about to add; arch_loader_forks is true while
+ *           the thread forks.
+ * OWNERSHIP a thread that forks holds the process lock, so there is one at a time; it alone sets and clears FORKING.
+ * PROTOCOL  a thread counts itself in, unless another one forks; then it waits, or does without the loader. A fork sets
+ *           FORKING and waits for the threads inside, but not for its own thread, which it may have interrupted by a
+ *           signal.
+ * INVARIANTS [LD1] while FORKING is set, no other thread counts itself in. So when a fork has waited, loader_users is
+ *           FORKING and what its own thread has added, and is right in the child, which has no other threads.
+ * ORDERING  a thread's leaving (release) happens before the end of the wait that sees it (acquire), and a fork's end
+ *           (release) before the next counting-in (acquire) [LD1]. A thread's counting in and out is a release and an
+ *           acquire as well, so that a signal handler of the thread finds arch_loader_inside no lower than its share.
+ * PROGRESS  a fork waits for calls that began before it. A thread inside waits for nothing but the loader.
+ * NOT DONE  counting in by an addition, taken back where FORKING was set: a fork between the two leaves the child a
+ *           user that never leaves.
+ * TESTED BY tests/spec/fork.c
  */
 #include "state.h"
 
-/* arch_state.loader_users is twice the number of threads inside, plus FORKING. arch_loader_inside is what the calling
- * thread has added. */
 enum { FORKING = 1, USER = 2 };
 
-bool arch_loader_enter(void)
+bool arch_loader_try_enter(void)
 {
+    _Atomic uint32_t *users = &arch_state.loader_users;
+    uint32_t seen = atomic_load_explicit(users, memory_order_relaxed);
     arch_loader_inside += USER; /* first: a handler that forks in between waits for no more than that */
-    uint32_t users = atomic_fetch_add_explicit(&arch_state.loader_users, USER, memory_order_acq_rel); /* [UC3] */
-    if (LIKELY(!(users & FORKING)))
-        return true;
-    arch_loader_leave();
+    while (LIKELY(!(seen & FORKING) || arch_loader_forks)) {
+        if (LIKELY(atomic_compare_exchange_weak_explicit(users, &seen, seen + USER, memory_order_acq_rel,
+                                                         memory_order_relaxed))) /* [LD1] */
+            return true;
+    }
+    arch_loader_inside -= USER;
     return false;
+}
+
+void arch_loader_enter(void)
+{
+    while (!arch_loader_try_enter())
+        arch_thread_yield();
 }
 
 void arch_loader_leave(void)
 {
-    atomic_fetch_sub_explicit(&arch_state.loader_users, USER, memory_order_acq_rel); /* [UC3] */
+    atomic_fetch_sub_explicit(&arch_state.loader_users, USER, memory_order_acq_rel); /* [LD1] */
     arch_loader_inside -= USER;
 }
 
 void arch_loader_before_fork(void)
 {
     _Atomic uint32_t *users = &arch_state.loader_users;
-    atomic_fetch_or_explicit(users, FORKING, memory_order_acq_rel);                            /* [UC3] */
-    while (atomic_load_explicit(users, memory_order_acquire) > (arch_loader_inside | FORKING)) /* [UC3] */
+    arch_loader_forks = true;
+    atomic_fetch_or_explicit(users, FORKING, memory_order_relaxed);                            /* [LD1] */
+    while (atomic_load_explicit(users, memory_order_acquire) > (arch_loader_inside | FORKING)) /* [LD1] */
         arch_thread_yield();
 }
 
 void arch_loader_after_fork(void)
 {
-    atomic_fetch_and_explicit(&arch_state.loader_users, ~(uint32_t)FORKING, memory_order_acq_rel); /* [UC3] */
+    atomic_fetch_and_explicit(&arch_state.loader_users, ~(uint32_t)FORKING, memory_order_release); /* [LD1] */
+    arch_loader_forks = false;
 }

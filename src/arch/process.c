@@ -35,6 +35,7 @@ bool arch_tool_is_order;
 bool arch_membarrier_works;
 char *arch_handles;
 _Thread_local uint32_t arch_loader_inside;
+_Thread_local bool arch_loader_forks;
 size_t arch_handles_size, arch_handle_words;
 __thread void *arch_self_ __attribute__((used)); /* the thread's; read by assembler */
 
@@ -131,7 +132,6 @@ static struct {
     bool ours[FAULT_KINDS];
 } faults;
 
-__thread bool arch_traces_;
 static __thread bool in_fault __attribute__((tls_model("initial-exec")));
 static __thread void *orphan __attribute__((tls_model("initial-exec")));
 static __thread struct arch_player *player __attribute__((tls_model("initial-exec")));

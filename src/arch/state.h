@@ -185,23 +185,24 @@ uint32_t arch_flight_generation_(const struct _Unwind_Exception *exception);
 /* unwind_cached.c, called by unwind_x86_64.S: they return if the forced unwind has to go on. */
 void arch_unwind_begin_(struct arch_flight *flight, struct arch_frame *frame);
 void arch_unwind_resume_(struct _Unwind_Exception *exception, struct arch_frame *frame);
+void arch_frame_here_(struct arch_frame *frame); /* unwind_x86_64.S */
 /* unwind_cached.c: at the first run of a process. */
 void arch_unwind_warm(void);
 /* In the child of a fork, which has one thread. */
 void arch_unwind_after_fork(void);
-/* loader.c: around calls of dl_iterate_phdr while runs last. Returns false while the process forks: then call neither
- * that nor arch_loader_leave. */
-bool arch_loader_enter(void);
+/* loader.c: around what takes the loader's locks while runs last. The first waits while the process forks; the second
+ * returns false then. */
+void arch_loader_enter(void);
+bool arch_loader_try_enter(void);
 void arch_loader_leave(void);
 /* By the forking thread: the second in the parent and in the child. */
 void arch_loader_before_fork(void);
 void arch_loader_after_fork(void);
 extern _Thread_local uint32_t arch_loader_inside; /* for loader.c */
+extern _Thread_local bool arch_loader_forks;
 /* Unwinding has reached the end of the stack. */
 __attribute__((noreturn)) void arch_unwind_lost_(struct _Unwind_Context *context);
 void arch_trace_start(void);
-/* The calling thread may use libunwind.so's thread-local variables: trace.c. */
-extern HIDDEN __thread bool arch_traces_ __attribute__((tls_model("initial-exec")));
 /* Whether this program can load libraries at run time. */
 bool arch_can_load(void);
 

@@ -1,24 +1,16 @@
 /*
- * Stack traces, by libunwind. It is loaded by name with its symbols kept local, and never linked: libunwind.so also
- * exports the _Unwind_* functions, and if linked before libgcc_s it would take over all C++ exceptions of the program.
- * (Its static libraries are not position-independent, so they can't be linked into this one.) If it can't be loaded, as
- * in a static program, traces are taken by libgcc_s, which is ten times slower, and a suspended context shows one
- * address.
+ * Stack traces. A strand's or thread's own stack is traced by cached rules (unwind_cached.c). Where those can't follow
+ * a frame, libgcc_s takes the whole trace, which is ten times slower: it needs no lock of the loader's (loader.c), with
+ * a glibc since 2.35. Suspended contexts, frames that a signal has interrupted, and names are libunwind's.
  *
- * libunwind.so has thread-local variables, and a cache of 256 KiB per thread. glibc allocates a thread's variables of a
- * loaded library by malloc at their first use, and ends the process if malloc refuses. libunwind's own allocations end
- * it in the same way. So a thread checks before its first trace whether the memory is available, and libgcc_s takes the
- * thread's traces as long as it is not.
- *
- * Under a sanitizer or valgrind libgcc_s takes the traces of running strands, too. libunwind's own record per thread is
- * a thread-local of a loaded library with a destructor, which crashes LeakSanitizer and TSan at the end of a thread.
+ * libunwind is loaded by name with its symbols kept local, and never linked: libunwind.so also exports the _Unwind_*
+ * functions, and if linked before libgcc_s it would take over all C++ exceptions of the program. (Its static libraries
+ * are not position-independent, so they can't be linked into this one.) If it can't be loaded, as in a static program,
+ * a suspended context shows one address. libunwind.so is for the process's own frames and names; libunwind-x86_64.so
+ * walks any stack, through the accessors below.
  *
  * The library's own frames are left out at both ends of a trace, by the section that contains all its code
  * (tools/own-text.sh). Counting them would not work: the compiler inlines them and turns calls into jumps.
- *
- * libunwind.so walks the caller's own stack. It caches what it learnt of a return address per thread, and uses the
- * cache only within one call, so a fibre may change threads between two calls. It does not notice that a library was
- * unloaded and another one was loaded in its place. libunwind-x86_64.so walks any stack, through the accessors below.
  */
 #include "trace.h"
 
@@ -33,94 +25,45 @@
 #include <unistd.h>
 #include <unwind.h>
 
-/* The most frames of one fast trace, including those left out: they are gathered on the caller's stack. A cold trace
- * needs another 5 KiB of it. TRACE_OWN of the library's innermost frames take no room from the others. */
-enum { TRACE_MOST = 256, TRACE_OWN = 16 };
-
-/* The ends of the section, defined by the linker. */
-extern const char own_start[] __asm__("__start_strand_text") HIDDEN;
-extern const char own_stop[] __asm__("__stop_strand_text") HIDDEN;
-
 /* ---- selection of frames ------------------------------------------------------------------------------------ */
-
-/* A return address may be the end of its function, if the last instruction is a call that does not return. */
-static bool is_own(void *ip)
-{
-    return (uintptr_t)ip - 1 - (uintptr_t)own_start < (uintptr_t)own_stop - (uintptr_t)own_start;
-}
-
-bool trace_take(struct taken *taken, void *ip)
-{
-    if (!ip || taken->count == taken->max)
-        return false;
-    if (taken->count > 0 || !is_own(ip))
-        taken->ips[taken->count++] = ip;
-    return true;
-}
 
 /* Drop the library's frames at the outer end. On a thread that the library has made, frames of the C library lie
  * outside of these. */
 size_t trace_without_entry(void **ips, size_t count)
 {
     size_t own = count;
-    while (own > 0 && !is_own(ips[own - 1]))
+    while (own > 0 && !trace_is_own(ips[own - 1]))
         own--;
     bool ours = own > 0 &&
                 (own == count || (uintptr_t)_Unwind_FindEnclosingFunction(ips[own - 1]) == (uintptr_t)arch_thread_main);
     if (ours)
-        for (count = own; count > 0 && is_own(ips[count - 1]);)
+        for (count = own; count > 0 && trace_is_own(ips[count - 1]);)
             count--;
     return count;
 }
 
-/* ---- without libunwind ----------------------------------------------------------------------------------- */
+/* ---- the calling thread's stack -------------------------------------------------------------------------- */
 
 static _Unwind_Reason_Code gather(struct _Unwind_Context *context, void *arg)
 {
     return trace_take(arg, (void *)_Unwind_GetIP(context)) ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-/* ---- the memory of a thread's first trace ---------------------------------------------------------------- */
-
-/* malloc keeps a freed block for the thread's next request of that size, which is the one for the thread-local
- * variables. The second block is for the thread's table of them, which may have to grow. */
-static COLD bool has_room(const struct arch_tracer *tracer)
+size_t arch_trace_throw(void **ips, size_t max, uint32_t *generation)
 {
-    enum { CACHE = 512 << 10, TABLE = 8 << 10 };
-    void *cache;
-    if (arch_map(CACHE, &cache) < 0)
-        return false;
-    arch_unmap(cache, CACHE);
-    void *locals = malloc(tracer->locals_size), *table = malloc(TABLE);
-    bool has = locals && table;
-    free(table);
-    free(locals);
-    return has;
+    struct taken taken = {.ips = ips, .max = max};
+    *generation = arch_unwind_trace(&taken);
+    if (UNLIKELY(!*generation)) {
+        taken.count = 0;
+        (void)_Unwind_Backtrace(gather, &taken);
+    }
+    return trace_without_entry(ips, taken.count);
 }
-
-static NOINLINE bool thread_traces(const struct arch_tracer *tracer)
-{
-    if (UNLIKELY(!arch_traces_))
-        arch_traces_ = has_room(tracer);
-    return arch_traces_;
-}
-
-/* ---- the calling thread's stack -------------------------------------------------------------------------- */
 
 size_t arch_trace(void **ips, size_t max)
 {
-    const struct arch_tracer *tracer = arch_state.tracer;
-    struct taken taken = {.ips = ips, .max = max};
-    if (UNLIKELY(!tracer || arch_tool || !thread_traces(tracer))) {
-        (void)_Unwind_Backtrace(gather, &taken);
-        return trace_without_entry(ips, taken.count);
-    }
-    size_t most = max < TRACE_MOST - TRACE_OWN ? max + TRACE_OWN : TRACE_MOST;
-    void *all[most];
-    int got = tracer->backtrace(all, (int)most);
-    for (int i = 0; i < got && trace_take(&taken, all[i]);)
-        i++;
-    return trace_without_entry(ips, taken.count);
+    uint32_t unused;
+    return arch_trace_throw(ips, max, &unused);
 }
 
 /* The first address is not a return address but that of the interrupted instruction. One is added, so that all
@@ -133,10 +76,12 @@ size_t arch_trace_signal(void *ucontext, void **ips, size_t max)
     trace_take(&taken, (char *)interrupted->uc_mcontext.gregs[REG_RIP] + 1);
     unw_cursor_t cursor;
     unw_word_t ip;
+    arch_loader_enter();
     if (tracer && tracer->local.init(&cursor, ucontext, UNW_INIT_SIGNAL_FRAME) >= 0)
         while (tracer->local.step(&cursor) > 0 && tracer->local.reg(&cursor, UNW_REG_IP, &ip) == 0 &&
                trace_take(&taken, (void *)ip))
             continue;
+    arch_loader_leave();
     return trace_without_entry(ips, taken.count);
 }
 
@@ -242,12 +187,14 @@ static size_t walk(const struct remains *remains, void **ips, size_t max, bool *
     if (remains_register(NULL, UNW_X86_64_RIP, &ip, 0, arg) == 0)
         trace_take(&taken, (char *)ip + (remains->registers != NULL));
     unw_cursor_t cursor;
+    arch_loader_enter();
     if (tracer && tracer->remote.init(&cursor, tracer->remote.space, arg) >= 0)
         while (tracer->remote.step(&cursor) > 0 && tracer->remote.reg(&cursor, UNW_REG_IP, &ip) == 0 &&
                trace_take(&taken, (void *)ip))
             continue;
+    arch_loader_leave();
     if (whole)
-        *whole = taken.count == max || (taken.count > 0 && is_own(ips[taken.count - 1]));
+        *whole = taken.count == max || (taken.count > 0 && trace_is_own(ips[taken.count - 1]));
     return trace_without_entry(ips, taken.count);
 }
 
@@ -338,7 +285,7 @@ static void copy_text(char *buf, size_t size, const char *text)
     buf[length] = '\0';
 }
 
-bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
+static bool find_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
 {
     const struct arch_tracer *tracer = arch_state.tracer;
     Dl_info info;
@@ -353,6 +300,14 @@ bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
     copy_text(buf, size, named ? info.dli_sname : slash ? slash + 1 : file);
     *offset = (uintptr_t)ip - (named ? (uintptr_t)info.dli_saddr : known && object ? (uintptr_t)object->l_addr : 0);
     return named;
+}
+
+bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
+{
+    arch_loader_enter();
+    bool found = find_symbol(ip, buf, size, offset);
+    arch_loader_leave();
+    return found;
 }
 
 extern char *__cxa_demangle(const char *name, char *out, size_t *size, int *status) __attribute__((weak));
@@ -377,29 +332,6 @@ static bool bind(void *library, const char *name, void *function)
     return found != NULL;
 }
 
-struct locals {
-    uintptr_t function;
-    size_t size;
-};
-
-/* Find the object that has the function, and the size of its thread-local variables. */
-static int find_locals(struct dl_phdr_info *info, size_t info_size, void *arg)
-{
-    struct locals *locals = arg;
-    size_t size = 0;
-    bool here = false;
-    (void)info_size;
-    for (const ElfW(Phdr) *header = info->dlpi_phdr, *end = header + info->dlpi_phnum; header < end; header++) {
-        if (header->p_type == PT_LOAD)
-            here |= locals->function - (info->dlpi_addr + header->p_vaddr) < header->p_memsz;
-        else if (header->p_type == PT_TLS)
-            size = header->p_memsz;
-    }
-    if (here)
-        locals->size = size;
-    return here;
-}
-
 static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
 {
     unw_accessors_t accessors = {remains_find,     remains_put,   remains_dynamic, trace_memory,
@@ -408,8 +340,7 @@ static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
     __typeof__(&unw_get_accessors) accessors_of;
     __typeof__(&unw_set_caching_policy) set_caching;
     unw_addr_space_t *process_space;
-    if (!bind(local, "unw_backtrace", &tracer->backtrace) ||
-        !bind(local, "_ULx86_64_init_local2", &tracer->local.init) ||
+    if (!bind(local, "_ULx86_64_init_local2", &tracer->local.init) ||
         !bind(local, "_ULx86_64_step", &tracer->local.step) || !bind(local, "_ULx86_64_get_reg", &tracer->local.reg) ||
         !bind(local, "_ULx86_64_get_proc_name", &tracer->local.name) ||
         !bind(remote, "_Ux86_64_init_remote", &tracer->remote.init) ||
@@ -421,9 +352,6 @@ static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
         !bind(remote, "_Ux86_64_get_accessors", &accessors_of) ||
         !bind(remote, "_Ux86_64_set_caching_policy", &set_caching))
         return false;
-    struct locals locals = {.function = (uintptr_t)tracer->backtrace};
-    (void)dl_iterate_phdr(find_locals, &locals);
-    tracer->locals_size = locals.size;
     tracer->remote.space = create_space(&accessors, 0);
     if (!tracer->remote.space)
         return false;

@@ -10,8 +10,6 @@
 #include <libunwind.h>
 
 struct arch_tracer {
-    __typeof__(&unw_backtrace) backtrace;
-    size_t locals_size; /* of the thread-local variables of libunwind.so */
     struct {
         __typeof__(&unw_init_local2) init;
         __typeof__(&unw_step) step;
@@ -34,10 +32,31 @@ struct taken {
     size_t max, count;
 };
 
+/* The section that contains all of the library's code; the linker defines its ends. */
+extern const char trace_own_start[] __asm__("__start_strand_text") HIDDEN;
+extern const char trace_own_stop[] __asm__("__stop_strand_text") HIDDEN;
+
+/* A return address may be the end of its function, if the last instruction is a call that does not return. */
+static inline bool trace_is_own(void *ip)
+{
+    return (uintptr_t)ip - 1 - (uintptr_t)trace_own_start < (uintptr_t)trace_own_stop - (uintptr_t)trace_own_start;
+}
+
 /* Add a frame. Returns false if no more are wanted. Leaves out the library's own frames in front. */
-bool trace_take(struct taken *taken, void *ip);
+static inline bool trace_take(struct taken *taken, void *ip)
+{
+    if (!ip || taken->count == taken->max)
+        return false;
+    if (taken->count > 0 || !trace_is_own(ip))
+        taken->ips[taken->count++] = ip;
+    return true;
+}
 /* How many of the frames remain without those that have led to the user's first one. */
 size_t trace_without_entry(void **ips, size_t count);
+
+/* unwind_cached.c: takes the frames of the caller and of its callers. Returns the generation of the loaded libraries; 0
+ * if it can't find all frames, and what it has taken is of no use then. */
+uint32_t arch_unwind_trace(struct taken *taken);
 
 /* A suspended context, and where its stack is read. */
 struct remains {

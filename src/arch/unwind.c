@@ -13,6 +13,7 @@
 #include <unwind.h>
 
 _Static_assert(sizeof(struct _Unwind_Exception) <= sizeof((struct arch_flight *)0)->unwind_exception, "flight");
+_Static_assert(offsetof(struct _Unwind_Exception, private_2) == ARCH_FLIGHT_GENERATION * sizeof(uint64_t), "flight");
 
 /* Every strand's entry is a try, so unwinding would have ended before if it could continue. */
 void arch_unwind_lost_(struct _Unwind_Context *context)

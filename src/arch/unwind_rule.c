@@ -1,8 +1,8 @@
 /*
  * Reading call frame information: DWARF 5, section 6.4, as .eh_frame has it (System V ABI of x86-64, Linux Standard
  * Base). What gcc and clang write for C functions is understood. Everything else, such as expressions, signal frames,
- * functions that realign the stack, tables that a program registers at run time, or another language's personality,
- * makes the rule ARCH_RULE_NONE.
+ * functions that realign the stack, or tables that a program registers at run time, makes the rule ARCH_RULE_NONE, and
+ * another language's personality ARCH_RULE_TRACE.
  */
 #include "unwind_rule.h"
 
@@ -201,6 +201,13 @@ static bool set_saved(struct machine *m, uint64_t reg, int64_t offset)
     return offset != 0 && saved == (int32_t)saved;
 }
 
+static void set_unsaved(struct machine *m, uint64_t reg)
+{
+    int place = place_of(reg);
+    if (place < ROW_REGISTERS)
+        m->row.saved[place] = 0;
+}
+
 static bool restore(struct machine *m, uint64_t reg)
 {
     int place = place_of(reg);
@@ -248,6 +255,7 @@ static bool execute(struct machine *m, uint8_t instruction, const uint8_t **at)
         ADVANCE4 = 0x04,
         OFFSET_EXTENDED = 0x05,
         RESTORE_EXTENDED = 0x06,
+        UNDEFINED = 0x07,
         SAME_VALUE = 0x08,
         REMEMBER = 0x0a,
         GO_BACK = 0x0b,
@@ -271,10 +279,13 @@ static bool execute(struct machine *m, uint8_t instruction, const uint8_t **at)
         return set_saved(m, reg, (int64_t)arch_eh_uleb128(at));
     case RESTORE_EXTENDED:
         return restore(m, arch_eh_uleb128(at));
+    case UNDEFINED:
+        reg = arch_eh_uleb128(at);
+        set_unsaved(m, reg);
+        return reg != DW_RSP;
     case SAME_VALUE:
         reg = arch_eh_uleb128(at);
-        if (place_of(reg) < ROW_REGISTERS)
-            m->row.saved[place_of(reg)] = 0;
+        set_unsaved(m, reg);
         return reg != DW_IP;
     case REMEMBER:
         return remember(m);
@@ -349,11 +360,11 @@ static enum arch_rule_kind find_pad(const struct description *d, uintptr_t code,
     if (!d->personality || d->personality == (uintptr_t)arch_call_personality_)
         return ARCH_RULE_FOLLOW;
     if (d->personality != (uintptr_t)__gcc_personality_v0)
-        return ARCH_RULE_NONE;
+        return ARCH_RULE_TRACE;
     if (!d->lsda)
         return ARCH_RULE_FOLLOW;
     if (!arch_eh_table_read((const uint8_t *)d->lsda, d->begin, &table)) /* NOLINT: an address out of a table */
-        return ARCH_RULE_NONE;
+        return ARCH_RULE_TRACE;
     if (!arch_eh_site_find(&table, code - d->begin, &site) || !site.pad)
         return ARCH_RULE_FOLLOW;
     *pad = (uintptr_t)site.pad;
@@ -372,7 +383,11 @@ struct arch_rule arch_rule_read(uintptr_t ip)
     if (!run(&m, d.first, d.first_end))
         return rule;
     m.first = m.row;
-    if (run(&m, d.rest, d.rest_end) && set_frame(&m, &rule))
+    if (!run(&m, d.rest, d.rest_end))
+        return rule;
+    if (!m.row.saved[ROW_IP])
+        rule.kind = ARCH_RULE_END;
+    else if (set_frame(&m, &rule))
         rule.kind = (uint8_t)find_pad(&d, code, &rule.pad);
     return rule;
 }

@@ -16,9 +16,11 @@ struct arch_frame {
 };
 
 enum arch_rule_kind {
-    ARCH_RULE_NONE,   /* the frame can't be followed like this: libgcc has to */
-    ARCH_RULE_FOLLOW, /* go on to the caller's frame */
-    ARCH_RULE_LAND    /* the frame has a clean-up, at `pad` */
+    ARCH_RULE_NONE,   /* the caller's frame can't be found like this: libgcc or libunwind has to */
+    ARCH_RULE_END,    /* the frame has no caller */
+    ARCH_RULE_TRACE,  /* a trace goes on to the caller's frame; a throw can't: libgcc has to unwind this one */
+    ARCH_RULE_FOLLOW, /* a throw goes on to the caller's frame, too */
+    ARCH_RULE_LAND    /* as TRACE, and a throw lands in the frame's clean-up, at `pad` */
 };
 
 /*

@@ -10,8 +10,6 @@
  * has to go on from there instead; then neither has left a frame to be unwound.
  */
         .macro  unwinds cached, slowly
-        .cfi_startproc
-        endbr64
         sub     $0x48, %rsp
         .cfi_def_cfa_offset 0x50
         mov     %rbx, 0x00(%rsp)
@@ -31,7 +29,6 @@
         add     $0x48, %rsp
         .cfi_def_cfa_offset 0x08
         jmp     \slowly
-        .cfi_endproc
         .endm
 
         .globl  arch_unwind
@@ -42,7 +39,10 @@
         .p2align 4
 arch_unwind:
 strand_unwind_:
+        .cfi_startproc
+        endbr64
         unwinds arch_unwind_begin_, arch_unwind_slowly_
+        .cfi_endproc
         .size   arch_unwind, . - arch_unwind
         .size   strand_unwind_, . - strand_unwind_
 
@@ -50,11 +50,31 @@ strand_unwind_:
         .type   strand_resume_, @function
         .p2align 4
 strand_resume_:
+        .cfi_startproc
+        endbr64
         movabs  $0x4c49425354524e44, %rax       /* ARCH_CLASS_OURS */
         cmp     %rax, (%rdi)
         jne     _Unwind_Resume@PLT
         unwinds arch_unwind_resume_, arch_resume_slowly_
+        .cfi_endproc
         .size   strand_resume_, . - strand_resume_
+
+/* void arch_frame_here_(struct arch_frame *): rbp, the stack pointer and the address behind the call. */
+        .globl  arch_frame_here_
+        .hidden arch_frame_here_
+        .type   arch_frame_here_, @function
+        .p2align 4
+arch_frame_here_:
+        .cfi_startproc
+        endbr64
+        lea     0x08(%rsp), %rax
+        mov     (%rsp), %rdx
+        mov     %rbp, 0x08(%rdi)
+        mov     %rax, 0x30(%rdi)
+        mov     %rdx, 0x38(%rdi)
+        ret
+        .cfi_endproc
+        .size   arch_frame_here_, . - arch_frame_here_
 
         .hidden arch_unwind_begin_
         .hidden arch_unwind_slowly_

@@ -43,9 +43,9 @@ OWN_INLINE bool subprocess_is_left(const struct subprocess *sub)
     return UNLIKELY(sub->generation != arch_generation);
 }
 
-/* Call this where the child of a fork may return, if a user function that the library called here has forked, or a signal
- * handler while the thread waited. The child must not continue the parent's strands: the call ends it. Switches make the
- * call only if SWITCH_CHECK is set, and the handler of forks sets that. */
+/* Call this where the child of a fork may return: if a user function that the library called here has forked, or a
+ * signal handler while the thread waited. The child must not continue the parent's strands: the call ends it. Switches
+ * make the call only if SWITCH_CHECK is set, and the handler of forks sets that. */
 OWN_INLINE void thread_must_not_be_left(const struct thread *thread)
 {
     if (subprocess_is_left(thread->sub))

@@ -35,8 +35,7 @@ COLD void cxx_on_foreign(const struct arch_foreign *foreign)
                                : exception_new(&STRAND_FOREIGN, "a C++ exception of type %s", foreign->type);
     e->payload = foreign->kept;
     e->payload_free = arch_foreign_drop;
-    exception_trace(e, SEGMENT_THROWN, me);
-    exception_throw(me, e);
+    exception_throw_traced(me, e, SEGMENT_THROWN);
 }
 
 /* Warns if the process has two C++ runtimes. A plain thread, for example before main, has no run with a log. */

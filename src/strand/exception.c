@@ -300,15 +300,17 @@ static void add_segment(strand_exception *e, enum segment_kind kind, struct cb *
     segment->name[sizeof segment->name - 1] = '\0';
 }
 
-NOINLINE void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c)
+NOINLINE uint32_t exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c)
 {
+    uint32_t generation = 0;
     exception_lock(e);
     size_t first = e->ips_count, room = room_for_frames(e, TRACE_FIRST), count = 0;
     if (room)
-        count = arch_trace(e->ips + first, room);
+        count = arch_trace_throw(e->ips + first, room, &generation);
     e->ips_count = (uint16_t)(first + count);
     add_segment(e, kind, c, first, count);
     exception_unlock(e);
+    return generation;
 }
 
 void exception_left(strand_exception *e, struct cb *c)

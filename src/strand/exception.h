@@ -84,8 +84,8 @@ static inline void exception_unlock(strand_exception *e)
     spin_unlock(&e->lock);
 }
 
-/* Appends the calling strand's frames. */
-void exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c);
+/* Appends the calling strand's frames. Returns what a flight that begins here needs (ARCH_FLIGHT_GENERATION). */
+uint32_t exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c);
 /* Appends that the exception left strand c, and where c was spawned. */
 void exception_left(strand_exception *e, struct cb *c);
 
@@ -96,6 +96,13 @@ struct arch_flight *exception_start(struct cb *me, strand_exception *e);
 __attribute__((noreturn, always_inline)) static inline void exception_throw(struct cb *me, strand_exception *e)
 {
     arch_unwind(exception_start(me, e));
+}
+/* Likewise, after exception_trace. */
+struct arch_flight *exception_start_traced(struct cb *me, strand_exception *e, enum segment_kind kind);
+__attribute__((noreturn, always_inline)) static inline void exception_throw_traced(struct cb *me, strand_exception *e,
+                                                                                   enum segment_kind kind)
+{
+    arch_unwind(exception_start_traced(me, e, kind));
 }
 /* Takes the newest exception in flight out of flight and returns its reference. `outer` was the newest one when the
  * block that catches was entered. If there is another one between the two, the program ends. */

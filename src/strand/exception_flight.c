@@ -172,10 +172,19 @@ struct arch_flight *exception_start(struct cb *me, strand_exception *e)
     struct flight *flight = vehicle_for(e);
     flight->arch.caught = swallowed;
     flight->arch.thrown = NULL;
+    flight->arch.unwind_exception[ARCH_FLIGHT_GENERATION] = 0;
     launch(me, flight);
     if (UNLIKELY(thread->cxx != NULL))
         wrap(flight, in_clean_up);
     return &flight->arch;
+}
+
+struct arch_flight *exception_start_traced(struct cb *me, strand_exception *e, enum segment_kind kind)
+{
+    uint32_t generation = exception_trace(e, kind, me);
+    struct arch_flight *flight = exception_start(me, e);
+    flight->unwind_exception[ARCH_FLIGHT_GENERATION] = generation;
+    return flight;
 }
 
 strand_exception *exception_swap(struct cb *me, strand_exception *with)

@@ -254,18 +254,11 @@ int64_t interrupt_deadline(struct cb *me)
     return first;
 }
 
-static strand_exception *traced_interruption(struct thread *thread, struct cb *me)
-{
-    strand_exception *e = interruption(thread, me);
-    exception_trace(e, SEGMENT_THROWN, me);
-    return e;
-}
-
 void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
 {
-    strand_exception *e = traced_interruption(thread, me);
+    strand_exception *e = interruption(thread, me);
     e->progress = progress;
-    exception_throw(me, e);
+    exception_throw_traced(me, e, SEGMENT_THROWN);
 }
 
 COLD struct thread *yield_before_taking(struct thread *thread, struct cb *me)
@@ -278,9 +271,9 @@ COLD struct thread *yield_before_taking(struct thread *thread, struct cb *me)
 
 void interrupt_throw_over(struct thread *thread, struct cb *me, strand_exception *pushed_aside)
 {
-    strand_exception *e = traced_interruption(thread, me);
+    strand_exception *e = interruption(thread, me);
     exception_suppress(e, pushed_aside);
-    exception_throw(me, e);
+    exception_throw_traced(me, e, SEGMENT_THROWN);
 }
 
 /* ---- strands that ignore interruptions
@@ -347,7 +340,8 @@ void interrupt_refuse(struct thread *thread, struct cb *me)
 {
     if (thread_is_asked_for(thread)) /* a strand that catches it and tries again lets others run */
         thread = thread_yield(thread);
-    strand_exception *e = traced_interruption(thread, me);
+    strand_exception *e = interruption(thread, me);
+    exception_trace(e, SEGMENT_THROWN, me);
     if (UNLIKELY(is_ignored(thread, me, e->source_serial)))
         report_ignored(thread, me, "caught", e->ips_count ? e->ips[0] : NULL,
                        "Catch STRAND_ERROR instead of STRAND_ANY, or throw the interruption on", e->text);

@@ -85,8 +85,7 @@ __attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread
     end_consume(thread, c->anchor, c);
     if (UNLIKELY(e->kind == &STRAND_FOREIGN) && cxx && e->payload_free == arch_foreign_drop)
         throw_as_cxx(thread, e);
-    exception_trace(e, SEGMENT_JOINED, me);
-    exception_throw(me, e);
+    exception_throw_traced(me, e, SEGMENT_JOINED);
 }
 
 /* Takes a child that has not started out of this thread's queue, so that it runs next. Otherwise returns NULL. */

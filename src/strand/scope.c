@@ -344,8 +344,7 @@ static void *first_result(struct thread *thread, struct cb *me, struct scope *sc
     }
     if (!failure)
         failure = exception_new(&STRAND_CHILD_CANCELLED, "all children of the scope were cancelled");
-    exception_trace(failure, SEGMENT_JOINED, me);
-    exception_throw(me, failure);
+    exception_throw_traced(me, failure, SEGMENT_JOINED);
 }
 
 void *strand_scope_join_first(strand_scope handle, strand *which)

@@ -56,8 +56,7 @@ static NOINLINE struct strand_flight_ *start(const strand_kind *kind, const char
     struct thread *thread = must_be_strand("strand_throw");
     struct cb *me = current_of(thread);
     strand_exception *e = make(thread, "strand_throw", kind, format, args);
-    exception_trace(e, SEGMENT_THROWN, me);
-    return (struct strand_flight_ *)exception_start(me, e);
+    return (struct strand_flight_ *)exception_start_traced(me, e, SEGMENT_THROWN);
 }
 
 NOINLINE struct strand_flight_ *strand_throwing_(const strand_kind *kind, const char *format, ...)
@@ -98,8 +97,7 @@ NOINLINE void strand_throw_with(const strand_kind *kind, const strand_throw_info
         e->payload_free = info.payload_free;
         e->cause = info.cause;
     }
-    exception_trace(e, SEGMENT_THROWN, me);
-    exception_throw(me, e);
+    exception_throw_traced(me, e, SEGMENT_THROWN);
 }
 
 NOINLINE void strand_rethrow(strand_exception *e)
@@ -149,8 +147,7 @@ NOINLINE int64_t strand_must_(int64_t result, const char *argument)
     strand_exception *e = exception_new(&STRAND_SYSTEM, "%.*s%s%s", (int)(length < MOST ? length : MOST), call, end,
                                         error_words((int)result));
     e->code = (int)result;
-    exception_trace(e, SEGMENT_THROWN, me);
-    exception_throw(me, e);
+    exception_throw_traced(me, e, SEGMENT_THROWN);
 }
 
 NOINLINE int64_t strand_must(int64_t result)
@@ -164,8 +161,7 @@ NOINLINE void throw_system(struct cb *me, int error, const char *what)
 {
     strand_exception *e = exception_new(&STRAND_SYSTEM, "%s: %s", what, error_words(error));
     e->code = error;
-    exception_trace(e, SEGMENT_THROWN, me);
-    exception_throw(me, e);
+    exception_throw_traced(me, e, SEGMENT_THROWN);
 }
 
 void throw_no_memory(struct cb *me, const char *what)

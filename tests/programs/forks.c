@@ -177,6 +177,16 @@ static void spawn_something(void)
     STRAND_SCOPE(scope);
 }
 
+/* Other threads of the parent throw at that moment. */
+static void fork_once_more(void)
+{
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    _exit(child > 0 && waitpid(child, &status, 0) == child ? status : 6);
+}
+
 static void print_at_exit(void)
 {
     static const char text[] = "at exit\n";
@@ -205,6 +215,8 @@ static void act(void)
         exec_true();
     if (is("any"))
         use_any_thread();
+    if (is("fork"))
+        fork_once_more();
     if (is("exit"))
         exit(3);
     if (is("_exit"))

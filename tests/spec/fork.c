@@ -181,5 +181,7 @@ TEST_PROGRAM(a_run_on_several_threads_forks_again_and_again)
 #if !TEST_ASAN /* in a child ASan's malloc may wait for a thread of the parent's */
     fork_case("busy:run");
     CHECK_EQ(test_count(o.out, "child: exit 0\n"), 40);
+    fork_case("busy:fork");
+    CHECK_EQ(test_count(o.out, "child: exit 0\n"), 40);
 #endif
 }

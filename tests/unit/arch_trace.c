@@ -5,6 +5,7 @@
 #include "arch_co.h"
 
 #include <signal.h>
+#include <unwind.h>
 
 enum { MOST = 200 };
 
@@ -68,6 +69,112 @@ static void a_trace_is_cut_off(void)
     max = 0;
     step_down(9, bottom_traces, &max);
     CHECK_EQUAL(count, 0);
+}
+
+/* ---- the same as libgcc's ------------------------------------------------------------------------------------- */
+
+struct walked {
+    void *ips[MOST];
+    size_t count;
+};
+
+static _Unwind_Reason_Code take_frame(struct _Unwind_Context *context, void *arg)
+{
+    struct walked *walked = arg;
+    void *ip = (void *)_Unwind_GetIP(context);
+    if (ip && walked->count < MOST)
+        walked->ips[walked->count++] = ip;
+    return _URC_NO_REASON;
+}
+
+/* The two differ in where this function calls them. */
+NOINLINE void compare_traces(void)
+{
+    struct walked libgcc = {.count = 0};
+    (void)_Unwind_Backtrace(take_frame, &libgcc);
+    count = arch_trace(ips, MOST);
+    CHECK_EQUAL(count, libgcc.count);
+    CHECK(count > 2 && memcmp(ips + 1, libgcc.ips + 1, (count - 1) * sizeof *ips) == 0);
+}
+
+static uint64_t random_state;
+
+static unsigned next_random(unsigned below)
+{
+    random_state = random_state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned)(random_state >> 33) % below;
+}
+
+static void wander(int left);
+
+NOINLINE void wander_with_a_small_frame(int left)
+{
+    wander(left);
+    NOT_A_TAIL_CALL();
+}
+
+NOINLINE void wander_with_a_large_frame(int left)
+{
+    volatile char room[5000];
+    room[left] = 1;
+    wander(left);
+    room[left]++;
+}
+
+/* A frame of a size that the compiler does not know has a frame pointer. */
+NOINLINE void wander_with_a_frame_pointer(int left)
+{
+    volatile char room[next_random(300) + 1];
+    room[0] = 1;
+    wander(left);
+    room[0]++;
+}
+
+/* The frame pointer may hold any value in a function that has none. */
+NOINLINE void wander_with_all_registers(int left)
+{
+    unsigned a = next_random(9), b = next_random(9), c = next_random(9), d = next_random(9), e = next_random(9),
+             f = next_random(9);
+    wander(left);
+    __asm__ volatile("" ::"r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f));
+}
+
+NOINLINE void wander_with_arguments_on_the_stack(int a, int b, int c, int d, int e, int f, int left, int h)
+{
+    wander(left);
+    __asm__ volatile("" ::"r"(a + b + c + d + e + f + h));
+}
+
+static void wander(int left)
+{
+    if (left == 0)
+        compare_traces();
+    else
+        switch (next_random(5)) {
+        case 0:
+            wander_with_a_small_frame(left - 1);
+            break;
+        case 1:
+            wander_with_a_large_frame(left - 1);
+            break;
+        case 2:
+            wander_with_a_frame_pointer(left - 1);
+            break;
+        case 3:
+            wander_with_all_registers(left - 1);
+            break;
+        default:
+            wander_with_arguments_on_the_stack(1, 2, 3, 4, 5, 6, left - 1, 8);
+        }
+    NOT_A_TAIL_CALL();
+}
+
+static void a_trace_is_the_same_as_libgcc_s(void)
+{
+    for (uint64_t i = 0; i < 5000; i++) {
+        random_state = i;
+        wander((int)next_random(40));
+    }
 }
 
 static void *trace_on_a_thread(void *arg)
@@ -243,11 +350,12 @@ static void names_are_found_and_shortened(void)
 
 int main(void)
 {
-    count = arch_trace(ips, MOST); /* by libgcc_s, before the start */
+    count = arch_trace(ips, MOST); /* before the start */
     CHECK_EQUAL(arch_process_start(), 0);
     CHECK_EQUAL(run_of(ips, count, "main"), 1);
     a_trace_starts_with_the_caller();
     a_trace_is_cut_off();
+    a_trace_is_the_same_as_libgcc_s();
     a_trace_ends_where_a_thread_of_the_library_begins();
     a_coroutine_s_trace_ends_at_its_entry_on_every_thread();
     a_suspended_context_has_a_trace();

@@ -107,13 +107,12 @@ FUNCTION(value_expression, ".cfi_escape 0x16, 3, 2, 0x77, 8\n", "");
 FUNCTION(cfa_expression, ".cfi_escape 0x0f, 2, 0x77, 8\n", "");
 FUNCTION(other_register, ".cfi_def_cfa %r10, 8\n", "");
 FUNCTION(in_a_register, ".cfi_register %rbx, %r11\n", "");
-FUNCTION(end_of_the_stack, ".cfi_undefined %rip\n", "");
 FUNCTION(signal_frame, ".cfi_signal_frame\n", "");
 FUNCTION(elsewhere, ".cfi_offset %rip, -16\n", "");
 FUNCTION(stack_pointer, ".cfi_offset %rsp, -16\n", "");
 FUNCTION(too_far, ".cfi_offset %rbx, -40000\n", "");
 FUNCTION(nothing_to_go_back_to, ".cfi_escape 0x0b\n", "");
-FUNCTION(other_language, ".cfi_personality 0x1b, empty\n", ""); /* which is asked even without a table of its own */
+FUNCTION(undefined_stack_pointer, ".cfi_undefined %rsp\n", "");
 
 static void what_is_unusual_is_left_to_libgcc(void)
 {
@@ -123,18 +122,29 @@ static void what_is_unusual_is_left_to_libgcc(void)
         cfa_expression_here,
         other_register_here,
         in_a_register_here,
-        end_of_the_stack_here,
         signal_frame_here,
         elsewhere_here,
         stack_pointer_here,
         too_far_here,
         nothing_to_go_back_to_here,
-        other_language_here,
+        undefined_stack_pointer_here,
         (const char *)&unusual,
         NULL,
     };
     for (size_t i = 0; i < sizeof unusual / sizeof *unusual; i++)
         CHECK_EQUAL(read_at(unusual[i]).kind, ARCH_RULE_NONE);
+}
+
+FUNCTION(end_of_the_stack, ".cfi_undefined %rip\n", "");
+FUNCTION(other_language, ".cfi_personality 0x1b, empty\n", ""); /* which is asked even without a table of its own */
+FUNCTION(undefined_register, ".cfi_offset %rbx, -16\nnop\n.cfi_undefined %rbx\n", "");
+
+static void a_trace_knows_frames_that_a_throw_leaves_to_libgcc(void)
+{
+    CHECK_EQUAL(read_at(end_of_the_stack_here).kind, ARCH_RULE_END);
+    CHECK_EQUAL(read_at(other_language_here).kind, ARCH_RULE_TRACE);
+    CHECK_EQUAL(read_at(other_language_here).cfa_offset, 8);
+    CHECK_RULE(undefined_register, false, 8, 0, 0, 0, 0, 0, 0);
 }
 
 /* ---- clean-ups ----------------------------------------------------------------------------------------------------
@@ -187,6 +197,7 @@ int main(void)
     only_what_comes_before_the_call_counts();
     arguments_on_the_stack_are_known();
     what_is_unusual_is_left_to_libgcc();
+    a_trace_knows_frames_that_a_throw_leaves_to_libgcc();
     the_clean_up_of_a_call_is_found();
     return failures != 0;
 }
