@@ -151,7 +151,8 @@ bool exc_same(const strand_exception *e, const struct exc *expected)
 struct flat {
     const strand_exception *real[EXCEPTIONS];
     const struct exc *expected[EXCEPTIONS];
-    bool taken[EXCEPTIONS];
+    int taken[EXCEPTIONS]; /* 1 + the place of the expected one that a real one is matched with */
+    bool seen[EXCEPTIONS];
     int reals, expecteds;
     bool loose;
 };
@@ -201,18 +202,20 @@ static __attribute__((noreturn)) void differ(const strand_exception *e, const st
     disagree("%s: another exception than expected", where);
 }
 
-static bool take_one(struct flat *flat, const struct exc *expected)
+/* Matches an expected exception with a real one, and moves earlier matches out of the way. Several real ones may fit:
+ * the model does not know every reason, and an exception without a trace does not say which strand threw it. */
+static bool match(struct flat *flat, int expected)
 {
-    for (int i = 0; i < flat->reals; i++)
-        if (!flat->taken[i] && exc_same(flat->real[i], expected))
-            return flat->taken[i] = true;
+    for (int i = 0; i < flat->reals; i++) {
+        if (flat->seen[i] || !exc_same(flat->real[i], flat->expected[expected]))
+            continue;
+        flat->seen[i] = true;
+        if (!flat->taken[i] || match(flat, flat->taken[i] - 1)) {
+            flat->taken[i] = 1 + expected;
+            return true;
+        }
+    }
     return false;
-}
-
-/* Whether the model does not know the reason, so that others match as well: these are matched last. */
-static bool takes_any_reason(const struct exc *e)
-{
-    return (e->kind == &STRAND_INTERRUPTED || e->kind == &STRAND_CHILD_CANCELLED) && e->noted && e->note.why < 0;
 }
 
 void exc_compare(const strand_exception *e, const struct exc *expected, const char *where)
@@ -231,10 +234,11 @@ void exc_compare(const strand_exception *e, const struct exc *expected, const ch
         return;
     if (flat.reals != flat.expecteds)
         differ(e, expected, where);
-    for (int any = 0; any < 2; any++)
-        for (int i = 0; i < flat.expecteds; i++)
-            if (takes_any_reason(flat.expected[i]) == any && !take_one(&flat, flat.expected[i]))
-                differ(e, expected, where);
+    for (int i = 0; i < flat.expecteds; i++) {
+        memset(flat.seen, 0, sizeof flat.seen);
+        if (!match(&flat, i))
+            differ(e, expected, where);
+    }
 }
 
 bool exc_holds(const strand_exception *e, const struct exc *expected)
