@@ -3,7 +3,8 @@
  */
 #include "cancel_reason.h"
 
-#include <stdio.h>
+#include "../base/text.h"
+
 #include <stdlib.h>
 
 struct cancel_reason *cancel_reason_new(struct thread *thread, struct cb *who, const char *why)
@@ -14,8 +15,8 @@ struct cancel_reason *cancel_reason_new(struct thread *thread, struct cb *who, c
     atomic_init(&reason->refs, 1);
     reason->who_id = who ? cb_id(who) : 0;
     reason->pruned = false;
-    snprintf(reason->who, sizeof reason->who, "%s", who ? cb_name(who) : "the run itself");
-    snprintf(reason->why, sizeof reason->why, "%s", why ? why : "");
+    text_copy(reason->who, sizeof reason->who, who ? cb_name(who) : "the run itself");
+    text_copy(reason->why, sizeof reason->why, why ? why : "");
     arch_san_release(reason);
     return reason;
 }

@@ -8,6 +8,8 @@
 #include "hook.h"
 #include "misuse.h"
 
+#include "../base/text.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,13 +51,7 @@ strand_exception *exception_new_va(const strand_kind *kind, const char *format, 
     e->ips = e->ips_first;
     e->segments = e->segments_first;
     atomic_init(&e->refs, 1);
-    if (strchr(format, '%')) {
-        vsnprintf(e->text, sizeof e->text, format, args);
-    } else {
-        size_t size = strnlen(format, sizeof e->text - 1);
-        memcpy(e->text, format, size);
-        e->text[size] = '\0';
-    }
+    text_format(e->text, sizeof e->text, format, args);
     return e;
 }
 
@@ -72,7 +68,7 @@ void exception_text(strand_exception *e, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    vsnprintf(e->text, sizeof e->text, format, args);
+    text_format(e->text, sizeof e->text, format, args);
     va_end(args);
 }
 
