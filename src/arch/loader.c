@@ -8,13 +8,14 @@
  *           the thread forks.
  * OWNERSHIP a thread that forks holds the process lock, so there is one at a time; it alone sets and clears FORKING.
  * PROTOCOL  a thread counts itself in, unless another one forks; then it waits, or does without the loader. A fork sets
- *           FORKING and waits for the threads inside, but not for its own thread, which it may have interrupted by a
- *           signal.
+ *           FORKING and waits until no other thread is inside. It does not wait for its own thread's count: fork may
+ *           run in a signal handler that interrupted a loader call.
  * INVARIANTS [LD1] while FORKING is set, no other thread counts itself in. So when a fork has waited, loader_users is
  *           FORKING and what its own thread has added, and is right in the child, which has no other threads.
  * ORDERING  a thread's leaving (release) happens before the end of the wait that sees it (acquire), and a fork's end
- *           (release) before the next counting-in (acquire) [LD1]. A thread's counting in and out is a release and an
- *           acquire as well, so that a signal handler of the thread finds arch_loader_inside no lower than its share.
+ *           (release) before the next counting-in (acquire) [LD1]. Counting in is also a release, which keeps the
+ *           increment of arch_loader_inside before it; counting out is also an acquire, which keeps the decrement after
+ *           it. So a signal handler never finds arch_loader_inside below its thread's share of loader_users.
  * PROGRESS  a fork waits for calls that began before it. A thread inside waits for nothing but the loader.
  * NOT DONE  counting in by an addition, taken back where FORKING was set: a fork between the two leaves the child a
  *           user that never leaves.

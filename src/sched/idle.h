@@ -6,7 +6,8 @@
  * PARTIES   the threads of a pool; pushers (busy threads of the pool); posters and threads that start a timer.
  * STATE     per thread: busy, idle, polling. Per pool, under its lock: the seeker, the sleepers, how many are busy,
  *           whether the seeker is parked. `kick` mirrors for the other parties, which read it without the lock,
- *           whether a thread has to be woken.
+ *           whether a thread has to be woken. `stirs` counts transitions under the lock: the check for quiescence
+ *           reads it twice, and equal values mean that no thread has moved in between (quiescent.h).
  *
  *             busy --thread_to_idle--> idle --thread_to_polling--> polling --thread_to_busy--> busy
  *             busy <--thread_from_idle-- idle (pinned work, or an order to end)
@@ -16,29 +17,34 @@
  *
  * INVARIANTS [K1] if work is queued and a thread is not busy, then a thread that is awake is going to search, a wake-up
  *           is on its way, or a thread will wake at a set time (`futile`). A fibre in a slot is work only when it is
- *           stale ([K3] of seek.c). [K2] at most one seeker. [K4] a thread that sleeps without a time limit leaves
- *           timers, descriptors and slots to a seeker that waits, or to a sleeper that wakes by itself soon. [K5] a
- *           post waits for no lock: the poster may be the handler of a signal, on the very thread that holds it. The
- *           poster leaves `kick_pending`, and the thread that releases the lock does what it asks for. [K6] a thread
- *           that is about to wake the seeker out of the poller does so before the poller is closed: it is counted under
- *           the lock (kickers), and the thread that closes the pool waits for it. The seeker may wake up by itself
- *           meanwhile, run the pool's last strand, and end. [K7] a thread of a pool that is stopped does not sleep: it
- *           finds `stop`, or is woken.
- * ORDERING  the seeker, before it waits in the poller, and a thread that gives the role up while others sleep: each
- *           stores kick, executes a barrier that all running threads pass too (membarrier; a fence where there is
- *           none), and then checks for work again. A thread that sleeps without the role needs neither: it sleeps only
- *           while another thread has the role. A pusher pushes, then reads kick, without a fence. Either the check sees
- *           the push or the pusher sees the kick [K1]. Posts are a full barrier themselves, and so is kick's store. A
- *           poster stores `kick_pending`, then tries the lock; the thread that releases it clears the lock, then reads
- *           `kick_pending`; a full barrier between the two of each [K5]. The seeker stores `until`, then kick, and
- *           after its barrier reads the time of the next timer. A thread that starts a timer stores that time, and
- *           after its barrier reads kick, then `until`. Either the seeker wakes by then, or that thread kicks it [K1].
- *           `stop` is stored (release) before the lock is taken to wake the threads, and loaded (acquire) after the
- *           lock was held to wait: a thread that is not woken finds it [K7]. The decrement of kickers (release) pairs
- *           with the closing thread's load (acquire): the wake-up comes before the close [K6].
- * PROGRESS  the lock is held for a few instructions; system calls are made outside of it. A seeker whose wake-up by a
- *           push has found nothing, or whose theft was not worth it, is not woken by pushes for a while, doubled each
- *           time (`futile`), and searches by itself at its end. With nothing to do no thread wakes up.
+ *           stale ([K3], in the block of seek.c). [K2] at most one seeker. [K4] a thread sleeps without a time limit
+ *           only while another thread serves timers, descriptors and slots: a polling thread, or a sleeper with a time
+ *           limit. [K5] a post waits for no lock: the poster may be the handler of a signal, on the very thread that
+ *           holds it. The poster sets `kick_pending`, and the thread that releases the lock wakes a thread for it.
+ *           [K6] a thread that wakes the seeker out of the poller does so before the poller is closed. The waker is
+ *           counted under the lock (kickers), and the thread that closes the pool waits until the count is 0. The
+ *           seeker itself is no protection: it may wake up by itself meanwhile and run the pool's last strand, after
+ *           which its thread ends and the pool is closed. [K7] a thread of a stopped pool does not sleep: it finds
+ *           `stop`, or is woken.
+ * ORDERING  Pairings: each line is "one side / the other side: what follows".
+ *           - The seeker before it waits, and a thread that gives the role up while others sleep: store kick, barrier,
+ *             check for work / a pusher: push, load kick: the check sees the push, or the pusher sees the kick [K1].
+ *             The barrier is one that all running threads pass too (membarrier), so the pusher needs no fence; without
+ *             membarrier both sides have a fence.
+ *           - The same / a poster: add the post, which is a full barrier, load kick: likewise [K1].
+ *           - A poster: store kick_pending, full barrier, try the lock / the holder of the lock: release it, full
+ *             barrier, load kick_pending: one of them wakes a thread [K5].
+ *           - The seeker: store `until`, store kick, barrier, load the time of the next timer / a thread that starts a
+ *             timer: store that time, barrier, load kick, load `until`: the seeker wakes by that time, or the thread
+ *             kicks it [K1].
+ *           - The stopping thread: store `stop` (release), take the lock to wake the threads / a thread about to wait:
+ *             take the lock, load `stop` (acquire): a thread that is not woken finds it [K7].
+ *           - A waker: wake the seeker, decrement kickers (release) / the closing thread: load kickers (acquire), close
+ *             the poller: the wake-up comes before the close [K6].
+ *           A thread that sleeps without the role needs no barrier: it sleeps only while another thread has the role.
+ * PROGRESS  the lock is held for a few instructions; system calls are made outside of it. After a fruitless wake-up or
+ *           a poor theft, pushes do not wake the seeker for a back-off period. The period doubles each time (`futile`);
+ *           when it ends the seeker searches again. With nothing to do no thread wakes up.
  * NOT DONE  a wake-up for every push: it costs the pusher a system call and mostly finds nothing. A thread for timers
  *           and descriptors: every event would pay for a wake-up across threads.
  * TESTED BY tests/models/seeker.pml; tests/models/slot.pml (what lies in slots); tests/models/pinned.pml (the wake-up
@@ -73,8 +79,8 @@ bool pool_park(struct thread *thread, struct pool *pool, bool eager, int rounds,
 /* pool_enter counts the thread as busy; pool_leave ends that. */
 void pool_enter(struct thread *thread);
 void pool_leave(struct thread *thread);
-/* pool_settle makes the thread of a driven pool a seeker that waits, without waiting itself. Returns whether there is
- * something to do already. pool_unsettle makes the thread busy again. */
+/* pool_settle gives the driven thread the role and marks the pool as parked, then returns; the caller's own loop waits.
+ * Returns whether there is something to do already. pool_unsettle makes the thread busy again. */
 bool pool_settle(struct thread *thread);
 void pool_unsettle(struct thread *thread);
 /* Returns whether no thread of the pool is busy, and its seeker waits or is about to. Adds pool->stirs to *stirs. For

@@ -5,13 +5,13 @@
  * PARTIES   the seeker; busy threads, which take the role for one pass; threads that wait for the role.
  * INVARIANTS [K3] the newest of a queue (its slot) is not counted as work until it is stale; while a thread is busy, a
  *           waiting seeker searches again after a while by itself.
- * NOT DONE  passing the role to a sleeper at every step to busy: one wake-up per event of a half-loaded server. So the
- *           seeker takes what it will run out of the queue before it gives the role up: it does not count as left, and
- *           no thread steals it meanwhile. Leaving everything that a strand has woken to its thread for a while, as it
- *           leaves the slot: workers that wait for a broadcast would start a millisecond late. So a thief gives up for
- *           a while instead, after thefts of strands that end or block within LOOT_WORTH_NS: strands that talk to each
- *           other over channels are best left to one thread (1300 ns an item on two threads, 60 on one). A system call
- *           for each near timer: it takes as long as the wait.
+ * NOT DONE  waking a sleeper each time the seeker becomes busy: one wake-up per event on a half-loaded server. The
+ *           seeker therefore dequeues its next fibre before it releases the role: that fibre does not count as
+ *           remaining work, and no thread steals it meanwhile. Reserving all woken fibres for their thread, as the slot
+ *           is reserved: workers released by a broadcast would start up to 1 ms late. A thief pauses instead, after
+ *           thefts of strands that end or block within LOOT_WORTH_NS: strands that talk to each other over channels
+ *           are best left to one thread (1300 ns an item on two threads, 60 on one). A system call for each near
+ *           timer: it takes as long as the wait.
  */
 #include "seek.h"
 

@@ -1,7 +1,8 @@
 /*
  * An exception carries its cause and the exceptions that it has pushed aside (suppressed). They form a graph,
  * which users can make deep and wide: a chain of causes, strands that wrap each other's failures, a scope with many
- * failures.
+ * failures. A flight is one unwinding, from the throw to the catch (exception_flight.c). A walk visits an exception and
+ * all that it carries, each once (walk_begin).
  *
  * PARTIES   the holders of a reference: a flight, a catch block, an exception that carries this one, the user. On any
  *           thread of any run, or of none.
@@ -14,14 +15,17 @@
  *           belongs to the ring that the exception is in. All of it belongs to the thread that gives back the last
  *           reference.
  * INVARIANTS
- *           [EX1] No edge is there twice. An exception is in at most one ring, and not in that of an exception that it
- *           is the cause of. The ring of an interruption may hold its cause, which is about to replace it. So catch
- *           blocks that wrap what they have caught make a chain, not a tree that doubles.
+ *           [EX1] No edge is there twice. An exception is in at most one ring. If it is the cause of X, it is not in
+ *           X's ring, unless X is an interruption. So catch blocks that wrap what they have caught make a chain, not a
+ *           tree that doubles. An interruption does not outlive its scope: a failure replaces it, and takes over its
+ *           ring but not its cause. Example: children A and B fail, and A's failure is the cause of the interruption.
+ *           A clean-up joins A and suppresses A's failure in the interruption. The scope then throws B's failure, and
+ *           A's would be lost if it were not in the ring.
  *           [EX2] There is no cycle. If an exception has one holder, no exception carries it, so whatever it takes
  *           closes no cycle. A shared one takes an exception only after a walk from that exception has not reached the
- *           shared one; walk and edge are one step under the lock. If the walk reaches it through an interruption that
- *           it is the cause of, that edge is cut: the interruption is about to be reported along with its cause. Any
- *           other exception that would close a cycle is refused, and counted.
+ *           shared one; walk and edge are one step under the lock. If the walk reaches the shared exception through an
+ *           interruption that names it as cause, the code removes that cause edge: the interruption and its cause will
+ *           be reported together. Any other exception that would close a cycle is refused, and counted.
  *           [EX3] A ring has at most RING_MOST exceptions. The oldest stay, the others are counted.
  *           [EX4] Nothing here recurses: the depth of a graph costs no stack.
  * ORDERING  the load of refs (acquire) pairs with the decrements of the holders that have given theirs back (release):
@@ -29,8 +33,9 @@
  *           pairs with the exchange that sets it again (acquire): `next` is written after it was last read.
  * PROGRESS  attaching to an exception with one holder: O(1). To a shared one: O(what the other one carries). Giving
  *           back, and listing: O(what is carried).
- * NOT DONE  marks that outlive a walk, which two walks would share. A lock for each exception: a cycle is closed by two
- *           edges, under two locks. References that are counted separately by kind of holder: two more words.
+ * NOT DONE  marks that stay set after a walk: a later walk would take them for its own. A lock for each exception: a
+ *           cycle is closed by two edges, under two locks. References that are counted separately by kind of holder:
+ *           two more words.
  * TESTED BY tests/spec/carry.c; mutants carry-*.
  */
 #ifndef STRAND_CARRY_H
