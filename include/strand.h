@@ -74,7 +74,7 @@ const char *strand_version(void);
 
 /** Marks a function that may suspend the calling strand and is a cancellation point: an interruption makes it throw,
  * and it has then had no effect, unless its description says otherwise. clang (18 or later, with -Wthread-safety) warns
- *  about such a call inside STRAND_NO_SUSPEND. */
+ * about such a call inside STRAND_NO_SUSPEND. */
 #define STRAND_BLOCKS STRAND_SECTION_EXCLUDES_
 
 /** A handle of a strand: a plain value that may be kept after the strand's end. {0} names no strand. */
@@ -117,12 +117,12 @@ typedef struct strand_exception strand_exception; /* strand/exception.h */
  * STRAND_TOGETHER, STRAND_COLLECT and STRAND_FIRST_WINS are policies. A scope has one policy at most. Consuming an
  * ended child means taking its result or its failure, and freeing its control block.
  *
- * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If a child
- * failed and the owner has not seen that, its exception is thrown here. If the owner has left a child without joining
- * or cancelling it, even one that has ended by now, STRAND_LIVE_STRANDS is thrown, or suppressed in the exception of a
+ * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If a child failed and
+ * the owner has not seen that, its exception is thrown here. If the owner has left a child without joining or
+ * cancelling it, even one that has ended by now, STRAND_LIVE_STRANDS is thrown, or suppressed in the exception of a
  * failed child. An exception that leaves the block continues. Entering a scope throws STRAND_SYSTEM if there is no
- * memory. In a no-suspend section or a monitor, leaving a scope with
- * anchored strands is misuse; an empty scope may be left. clang warns of every scope there, because it cannot tell.
+ * memory. In a no-suspend section or a monitor, leaving a scope with anchored strands is misuse; an empty scope may be
+ * left. clang warns of every scope there, because it cannot tell.
  *
  * A server that spawns a strand for each connection and joins none opens its scope with STRAND_SERVICE. Without it,
  * every ended, unjoined child keeps its control block until the scope is joined or left. In a scope with the flag:
@@ -248,10 +248,10 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg);
  */
 strand strand_spawn(strand_scope scope, strand_fn *fn, void *arg);
 /** Spawn a child with attributes and copied arguments, like strand_spawn. `attr` may be NULL; attributes need
- * strand/pool.h, which defines them and the macro STRAND_ATTR. The call copies `size`
- * bytes of `args` and passes the address of the copy to fn; the copy lives as long as the strand. With size 0 fn gets
- * `args` itself. Returns the handle of the child. Throws what strand_spawn throws, and STRAND_SYSTEM with -ESHUTDOWN
- * (onto another pool that is closing) or -ENXIO (the pool has no thread attr.pin). */
+ * strand/pool.h, which defines them and the macro STRAND_ATTR. The call copies `size` bytes of `args` and passes the
+ * address of the copy to fn; the copy lives as long as the strand. With size 0 fn gets `args` itself. Returns the
+ * handle of the child. Throws what strand_spawn throws, and STRAND_SYSTEM with -ESHUTDOWN (onto another pool that is
+ * closing) or -ENXIO (the pool has no thread attr.pin). */
 strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size);
 
 /**
@@ -286,7 +286,7 @@ strand strand_self(void);
  * it. */
 uint64_t strand_id(strand s);
 /** Get the name of the calling strand: that of its attributes, else "root" or "strand". In a turn of an actor it is the
- *  name of the actor, or else of its class. It is valid while the strand lives; in a turn, until the turn ends. */
+ * name of the actor, or else of its class. It is valid while the strand lives; in a turn, until the turn ends. */
 const char *strand_name(void);
 /** Yield: let other runnable strands run first. */
 STRAND_BLOCKS void strand_yield(void);
@@ -300,7 +300,7 @@ bool strand_interrupted(void);
 /* ---- strand-local values --------------------------------------------------------------------------------- */
 
 /** The key of a strand-local value. Its address identifies it. Define your own as static const in the only source file
- *  that uses it; else declare it as extern in a header and define it in one source file, as a strand_kind. */
+ * that uses it; else declare it as extern in a header and define it in one source file, as a strand_kind. */
 typedef struct strand_key {
     size_t size;      /* sizeof(strand_key) */
     const char *name; /* diagnostics only */

@@ -78,7 +78,7 @@ typedef struct strand_message_type {
 } strand_message_type;
 
 /** A message in hand: one that the actor handles now. The struct is valid until the handling ends, or the message is
- *  forwarded or stashed. The receiver may only write to the memory at `body`. */
+ * forwarded or stashed. The receiver may only write to the memory at `body`. */
 typedef struct strand_message {
     const strand_message_type *type;
     strand_actor sender; /* {0}: the sender is no actor. For a question: accepts one message, the answer */
@@ -87,19 +87,19 @@ typedef struct strand_message {
 } strand_message;
 
 /** Define a message type of one source file: the struct `name` with its members, at least one, and the
- *  strand_message_type `name_message`. Other source files may define other types of the same name. Not for headers,
+ * strand_message_type `name_message`. Other source files may define other types of the same name. Not for headers,
  * where each file that includes the header would get a type of its own: that is refused. */
 #define STRAND_MESSAGE(name, ...) STRAND_MESSAGE_WITH(name, NULL, __VA_ARGS__)
 /** Define a message type of one source file whose messages own something, with a function `drop_` that releases it (see
- *  strand_message_type). */
+ * strand_message_type). */
 #define STRAND_MESSAGE_WITH(name, drop_, ...)                                                                          \
     STRAND_ONLY_IN_A_SOURCE_FILE_;                                                                                     \
     typedef struct name __VA_ARGS__ name;                                                                              \
     static const strand_message_type name##_message __attribute__((unused)) = STRAND_MESSAGE_TYPE_(#name, drop_)
 
 /** Declare a message type that several source files use, in a header: the struct `name` with its members, at least one,
- *  and the strand_message_type `name_message`. `name_message` is a name of the whole program: give the name a prefix,
- * as you do for functions. If two libraries define the same name, the linker refuses the second. */
+ * and the strand_message_type `name_message`. `name_message` is a name of the whole program: give the name a prefix, as
+ * you do for functions. If two libraries define the same name, the linker refuses the second. */
 #define STRAND_MESSAGE_DECLARE(name, ...)                                                                              \
     typedef struct name __VA_ARGS__ name;                                                                              \
     extern const strand_message_type name##_message
@@ -107,7 +107,7 @@ typedef struct strand_message {
 #define STRAND_MESSAGE_DEFINE(name, drop_) const strand_message_type name##_message = STRAND_MESSAGE_TYPE_(#name, drop_)
 
 /** Write a message as three arguments: its type, a struct with these members, and the size. STRAND_MSG(name) or
- *  STRAND_MSG(name, .member = value, ...). */
+ * STRAND_MSG(name, .member = value, ...). */
 #define STRAND_MSG(...) STRAND_MSG_(__VA_ARGS__, )
 /** Get the body of a message if it has that type, else NULL. The macro evaluates `message` twice. */
 #define STRAND_IS(message, name)                                                                                       \
@@ -145,17 +145,16 @@ int strand_tell_as(strand_actor to, strand_actor sender, const strand_message_ty
  * memory. NULL is misuse, and so is memory in the stack of a shared fibre (strand/pool.h). */
 int strand_actor_give(strand_actor to, const strand_message_type *type, void *body);
 /** Answer a message: send a message to its sender. It waits like strand_tell. To answer later, or from a plain thread,
- *  keep `message->sender` and use strand_tell. The first of several answers to a question counts, even if it is refused
- *  with -EBADMSG. Returns what strand_tell returns, and -EPIPE if the message has no sender; the answer is a dead
- * letter then. */
+ * keep `message->sender` and use strand_tell. The first of several answers to a question counts, even if it is refused
+ * with -EBADMSG. Returns what strand_tell returns, and -EPIPE if the message has no sender; the answer is a dead letter
+ * then. */
 STRAND_CHECKED int strand_reply(const strand_message *message, const strand_message_type *type, const void *body,
                                 size_t size);
 /** Forward the message in hand to another actor with its original sender, without a copy. It waits like strand_tell.
- *  After 0, -EPIPE and -EBADMSG the message is no longer in hand and must not be used. After another error or an
- *  interruption it still is. Returns what strand_tell returns, and -EREMOTE if the message is a question and the actor
- *  belongs to another run, which could not answer it. Forwarding a message that is not in hand, or whose body was
- * taken, is misuse.
- */
+ * After 0, -EPIPE and -EBADMSG the message is no longer in hand and must not be used. After another error or an
+ * interruption it still is. Returns what strand_tell returns, and -EREMOTE if the message is a question and the actor
+ * belongs to another run, which could not answer it. Forwarding a message that is not in hand, or whose body was taken,
+ * is misuse. */
 int strand_message_forward(strand_message *message, strand_actor to);
 /** Take over what the message in hand owns, so that it is not dropped. Returns the body, or NULL if it was taken
  * before. A copied body is valid while the message is handled; a given one belongs to the caller for good. A message
@@ -201,8 +200,8 @@ enum strand_directive {
 };
 
 /** The policies of a full mailbox. They do not concern messages that an actor sends to itself, messages of its timers,
- *  notices of ends, published events and messages from outside the run: these need no room, are always accepted and are
- *  never pushed out. */
+ * notices of ends, published events and messages from outside the run: these need no room, are always accepted and are
+ * never pushed out. */
 enum strand_mailbox_full {
     STRAND_MAILBOX_FULL_WAIT = 0, /* the sender waits for room, in FIFO order; it gets -EPIPE if the actor stops. Two
                              actors that wait for room in each other's mailboxes wait forever */
@@ -268,7 +267,7 @@ typedef struct strand_actor_class {
     bool log_receives;      /* publish each handled message (STRAND_ACTOR_RECEIVE) */
 } strand_actor_class;
 /** Initialise a class, with `size` filled in: STRAND_ACTOR_CLASS(.name = "till", .receive = receive). C++ requires the
- *  order of the fields. */
+ * order of the fields. */
 #define STRAND_ACTOR_CLASS(...) STRAND_SIZED_INIT_(strand_actor_class, __VA_ARGS__)
 
 /** The optional attributes of an actor. Zero is the default of each field but `size`. */
@@ -311,15 +310,15 @@ enum strand_stopping {
  * Stop an actor, after its children. An actor may stop itself. A stopping actor accepts no messages and no children;
  * its waiting messages become dead letters; senders that wait for room and askers get -EPIPE. When its children have
  * ended its stop function runs, and its watchers are notified. The call does not wait for that. A stop precedes all
- * waiting messages; a second call may hasten it. Returns 0, also for an actor that has ended; -ENOMEM; or
- * -EREMOTE for an actor of another run. With an error the actor is not stopped.
+ * waiting messages; a second call may hasten it. Returns 0, also for an actor that has ended; -ENOMEM; or -EREMOTE for
+ * an actor of another run. With an error the actor is not stopped.
  */
 int strand_actor_stop(strand_actor actor, enum strand_stopping how);
 
 /** Suspend an actor, or resume it. A suspended actor handles no messages; they wait until it is resumed, restarted or
- *  stopped. Both take effect after the message in hand, and the latest of them wins (docs/protocols/actor.md). Resuming
+ * stopped. Both take effect after the message in hand, and the latest of them wins (docs/protocols/actor.md). Resuming
  * a failed actor is the decision STRAND_RESUME, ahead of its supervisor. Neither waits. They return what
- *  strand_actor_stop returns. */
+ * strand_actor_stop returns. */
 int strand_actor_suspend(strand_actor actor);
 int strand_actor_resume(strand_actor actor);
 /** Restart an actor, as a supervisor does by STRAND_RESTART. A suspended actor is resumed by it. It has no effect on
@@ -335,11 +334,11 @@ strand_actors strand_actor_system(void);
  * actor has ended or belongs to another run. Cost: O(depth). */
 size_t strand_actor_path(strand_actor actor, char *text, size_t room);
 /** Find the actor at a path of names, such as "/user/shop/till". Actors without a name, and those below them, are not
- *  found. The call takes the lock of all names of the system. Returns the actor, or {0} if there is none. NULL is
+ * found. The call takes the lock of all names of the system. Returns the actor, or {0} if there is none. NULL is
  * misuse. Cost: O(length). */
 strand_actor strand_actor_find(strand_actors system, const char *path);
 /** Get the scope of the message in hand, or of another running function of the class. In a turn. Strands spawned in it
- *  must be joined or cancelled before that function returns. Strands that are left are cancelled and waited for, and
+ * must be joined or cancelled before that function returns. Strands that are left are cancelled and waited for, and
  * they are a failure of the actor (STRAND_LIVE_STRANDS). */
 strand_scope strand_actor_scope(void);
 /** Check whether an actor has ended, which may be of another run. Returns true if the actor has ended. */
@@ -380,7 +379,7 @@ STRAND_BLOCKS STRAND_CHECKED int strand_ask(strand_actor to, const strand_messag
 #define STRAND_INTO(name, at) &name##_message, (1 ? (at) : STRAND_NULL_(name *)), sizeof(name)
 #define STRAND_INTO_GIVEN(name, at) &name##_message, (1 ? (at) : STRAND_NULL_(name **)), STRAND_CAST_(size_t, -1)
 /** Wait until an actor has ended: its stop function has returned and its name is free. What it did happens before the
- *  return. Returns 0; -ENOMEM, or -EREMOTE if the actor belongs to another run, without waiting; or -EDEADLK as
+ * return. Returns 0; -ENOMEM, or -EREMOTE if the actor belongs to another run, without waiting; or -EDEADLK as
  * strand_ask does, if the actor has failed and awaits the decision of the caller's actor. Waiting for oneself in a turn
  * is misuse. An actor that waits in a turn for an actor above it waits forever. */
 STRAND_BLOCKS int strand_actor_wait(strand_actor actor);
@@ -396,7 +395,7 @@ extern const strand_message_type strand_terminated_message;
  * or -EREMOTE if the actor belongs to another run, and it is not watched then. Cost: O(log watches of the caller). */
 int strand_actor_watch(strand_actor actor);
 /** Stop watching an actor. A notice that is in the mailbox already is discarded. In a turn. Cost: O(log watches of the
- *  caller). */
+ * caller). */
 void strand_actor_unwatch(strand_actor actor);
 
 /* ---- behaviours and stashed messages ----------------------------------------------------------------------- */
@@ -410,8 +409,8 @@ void strand_actor_unbecome(void);
  * the mailbox and must not be used any more; it becomes a dead letter when the actor stops. A message that is not in
  * hand is misuse. Throws STRAND_SYSTEM with -ENOMEM if there is no memory; the message is still in hand then. */
 void strand_message_stash(strand_message *message);
-/** Put all stashed messages back, in their order, ahead of all waiting messages of any priority. In a turn. Returns
- * the number of messages that were put back. Cost: O(stashed messages). */
+/** Put all stashed messages back, in their order, ahead of all waiting messages of any priority. In a turn. Returns the
+ * number of messages that were put back. Cost: O(stashed messages). */
 size_t strand_actor_unstash_all(void);
 
 /* ---- time -------------------------------------------------------------------------------------------------- */
@@ -431,7 +430,7 @@ size_t strand_actor_unstash_all(void);
 int strand_actor_timer(const void *key, int64_t after_ns, int64_t every_ns, const strand_message_type *type,
                        const void *body, size_t size);
 /** Stop the timer of a key, if there is one; what its message owns is dropped. A message of it that is in the mailbox
- *  already is discarded; this holds for a replaced timer too. In a turn. Cost: O(log timers). */
+ * already is discarded; this holds for a replaced timer too. In a turn. Cost: O(log timers). */
 void strand_actor_timer_stop(const void *key);
 /** The notice that an actor has had no message for the time of strand_actor_receive_timeout. It has no sender. At most
  * one is in the mailbox, and it is discarded if a message comes before it is handled. */
@@ -440,7 +439,7 @@ typedef struct strand_receive_timeout {
 } strand_receive_timeout;
 extern const strand_message_type strand_receive_timeout_message;
 /** Let the calling actor get a strand_receive_timeout whenever `ns` nanoseconds have passed since its last message was
- *  handled. 0 and less switch this off, and so does a restart. In a turn. Returns what strand_actor_timer returns. */
+ * handled. 0 and less switch this off, and so does a restart. In a turn. Returns what strand_actor_timer returns. */
 int strand_actor_receive_timeout(int64_t ns);
 
 /* ---- behind the macros ------------------------------------------------------------------------------------- */

@@ -70,8 +70,8 @@ typedef struct strand_actors_attr {
         strand_actors_enter_((attr), __FILE__, __LINE__)
 
 /** Stop an actor system like leaving its block, without waiting. STRAND_STOP_NOW works like leaving it by an exception.
- *  Only if there is no memory does the call wait, uninterruptibly, until other strands have released some; in a
- *  no-suspend section that is misuse. */
+ * Only if there is no memory does the call wait, uninterruptibly, until other strands have released some; in a
+ * no-suspend section that is misuse. */
 void strand_actors_stop(strand_actors system, enum strand_stopping how);
 /** Run fn(arg) as a task on a dispatcher (NULL: the system's own), in a turn of a new actor below /user. The system
  * waits for it like for any actor. The result of fn is ignored, and an exception that leaves it is published as a
@@ -115,8 +115,8 @@ typedef struct strand_router {
 #define STRAND_ROUTER(...) STRAND_SIZED_(strand_router, __VA_ARGS__)
 
 /** Spawn a router: an actor below /user that forwards each message to a routee, with its original sender. `attr` is the
- *  router's and may be NULL. Stopping the router stops its routees; restarting it makes new ones. A routee that ends is
- *  not replaced and gets no more messages. A message is unhandled, and an asker gets -EPIPE, if no routee is left, if
+ * router's and may be NULL. Stopping the router stops its routees; restarting it makes new ones. A routee that ends is
+ * not replaced and gets no more messages. A message is unhandled, and an asker gets -EPIPE, if no routee is left, if
  * the hashed routee is stopping or (for a question) restarting, or if a full mailbox refuses it. If senders have to
  * wait for room, the router waits, but first decides about a failed routee. Returns the reference of the router. Throws
  * what strand_actor_spawn throws; an exception while the router makes its routees is the router's failure. A

@@ -39,7 +39,7 @@ typedef struct {
 } strand_chan;
 
 /** The type of a handle of a channel whose values have one type. The type may be an array or a pointer to a function.
- *  STRAND_CHAN_OPEN does not compile with a const type, because receivers write to the element. */
+ * STRAND_CHAN_OPEN does not compile with a const type, because receivers write to the element. */
 #define STRAND_CHAN(type)                                                                                              \
     union {                                                                                                            \
         strand_chan untyped;                                                                                           \
@@ -67,8 +67,8 @@ typedef struct strand_chan_attr {
  * The channel ends when its scope has been left and all strands of the scope have ended. Strands that wait at the
  * channel then get -EPIPE, and the values that are left in it go to the function attr->drop.
  *
- * Returns the handle of the channel. Throws STRAND_SYSTEM with -ENOMEM if there is no memory; with -EOVERFLOW if
- * `size` * `capacity` exceeds PTRDIFF_MAX; with -ECANCELED if the scope is open and has been left.
+ * Returns the handle of the channel. Throws STRAND_SYSTEM with -ENOMEM if there is no memory; with -EOVERFLOW if `size`
+ * * `capacity` exceeds PTRDIFF_MAX; with -ECANCELED if the scope is open and has been left.
  */
 strand_chan strand_chan_open(strand_scope scope, size_t size, size_t capacity, const strand_chan_attr *attr);
 
@@ -90,7 +90,7 @@ STRAND_BLOCKS STRAND_CHECKED int strand_chan_send(strand_chan chan, const void *
  */
 STRAND_BLOCKS STRAND_CHECKED int strand_chan_receive(strand_chan chan, void *value);
 /** Send a value, or receive one, without waiting. Neither is a cancellation point. Returns 0, -EAGAIN if the call would
- *  have to wait, or -EPIPE if the channel is closed (and, to receive, empty). */
+ * have to wait, or -EPIPE if the channel is closed (and, to receive, empty). */
 STRAND_CHECKED int strand_chan_try_send(strand_chan chan, const void *value);
 STRAND_CHECKED int strand_chan_try_receive(strand_chan chan, void *value);
 /**
@@ -105,7 +105,7 @@ STRAND_CHECKED int strand_chan_try_receive(strand_chan chan, void *value);
  */
 STRAND_CHECKED int strand_chan_post(strand_chan chan, const void *value);
 /** Close a channel. Later sends return -EPIPE; receivers still get the values in the buffer and those of queued
- *  senders. Closing a closed channel has no effect. The call never suspends. */
+ * senders. Closing a closed channel has no effect. The call never suspends. */
 void strand_chan_close(strand_chan chan);
 /** Get the number of values in the buffer, or the number that the buffer can hold. Neither counts queued senders. */
 size_t strand_chan_length(strand_chan chan);
@@ -117,9 +117,9 @@ strand_case strand_on_send(strand_chan chan, const void *value) STRAND_KEEPS_(2)
 strand_case strand_on_receive(strand_chan chan, void *value);
 
 /** Typed forms of the functions of a channel, which take a handle of a STRAND_CHAN type. `type` is the type of the
- *  handle, and `value` points to an element of the channel; a pointer to another type does not compile. Each macro
- *  evaluates the channel and the value once. STRAND_SEND(chan, value) returns what strand_chan_send returns, and so on.
- */
+ * handle, and `value` points to an element of the channel; a pointer to another type does not compile. Each macro
+ * evaluates the channel and the value once. STRAND_SEND(chan, value) returns what strand_chan_send returns, and so
+ * on. */
 #define STRAND_CHAN_OPEN(type, scope, capacity) STRAND_CHAN_OPEN_WITH(type, scope, capacity, NULL)
 #define STRAND_CHAN_OPEN_WITH(type, scope, capacity, attr)                                                             \
     STRAND_CHAN_TYPED_(type, strand_chan_open((scope), STRAND_CHAN_SIZE_(type), (capacity), (attr)))

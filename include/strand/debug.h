@@ -1,6 +1,6 @@
 /*
- * Diagnostics of a run (strand_run): dumps of its strands, reports of who waits for whom and
- * of what keeps a pool busy, the watchdog's reports, and counters.
+ * Diagnostics of a run (strand_run): dumps of its strands, reports of who waits for whom and of what keeps a pool busy,
+ * the watchdog's reports, and counters.
  *
  * Which callers: any thread may call the functions that print; a plain thread gets all runs of the process.
  * strand_stats_get is for strands.
@@ -33,16 +33,15 @@ typedef struct strand_dump_options {
 #define STRAND_DUMP(...) STRAND_SIZED_(strand_dump_options, __VA_ARGS__)
 
 /**
- * Print the tree of strands of the caller's run to a descriptor. A plain thread, which belongs to no
- * run, gets the trees of all of them; none of these ends before the call returns. For each strand the dump
- * shows: its name and id; whether it is runnable or blocked, on what and since when (a mutex with its holder); the
- * scope it is anchored to; whether and by whom it is cancelled; its stack depth; its last thread; its pool, if that is
- * not the first; its shared fibre and whether its stack is saved; and its stack trace. Very many strands are grouped,
- * in bounded memory.
+ * Print the tree of strands of the caller's run to a descriptor. A plain thread, which belongs to no run, gets the
+ * trees of all of them; none of these ends before the call returns. For each strand the dump shows: its name and id;
+ * whether it is runnable or blocked, on what and since when (a mutex with its holder); the scope it is anchored to;
+ * whether and by whom it is cancelled; its stack depth; its last thread; its pool, if that is not the first; its shared
+ * fibre and whether its stack is saved; and its stack trace. Very many strands are grouped, in bounded memory.
  *
- * The other threads of the run stop at their next switch and continue before anything is written. A thread that
- * reaches no switch within 100 ms is inspected where it waits if it waits in a system call. Else it gets a signal once:
- * the highest real-time signal that the program does not use. The handler only records where the thread is; it stays
+ * The other threads of the run stop at their next switch and continue before anything is written. A thread that reaches
+ * no switch within 100 ms is inspected where it waits if it waits in a system call. Else it gets a signal once: the
+ * highest real-time signal that the program does not use. The handler only records where the thread is; it stays
  * installed. A system call that the thread begins at that moment may return EINTR if the system does not restart it;
  * without /proc this also holds for a call in which the thread waits. A thread that does not answer is printed as
  * running.
@@ -57,8 +56,8 @@ typedef struct strand_dump_options {
  *
  * Any thread may call it. A signal handler may, if it has interrupted no function of this library but strand_dump (or
  * an idle thread), and no function of the C library that holds a lock, such as malloc: libunwind may need that lock. A
- * strand of a run with one thread that cannot be stopped from outside is not shown, unless dumps on SIGQUIT
- * were enabled. Seeded runs are not shown from outside.
+ * strand of a run with one thread that cannot be stopped from outside is not shown, unless dumps on SIGQUIT were
+ * enabled. Seeded runs are not shown from outside.
  *
  * Returns 0, an error of the descriptor, or: -EAGAIN if nobody reads the descriptor; -EBUSY in a handler that has
  * interrupted a dump of this thread; -ESRCH on a plain thread if no run exists; -EOPNOTSUPP for a seeded run from
@@ -67,12 +66,12 @@ typedef struct strand_dump_options {
 int strand_dump(int fd, const strand_dump_options *options);
 
 /**
- * Print to a descriptor which strand of the caller's run waits for which. For each blocked strand it shows what
- * the strand waits for, since when, where the strand was spawned, and which strands would have to act: the child that
- * it joins, the holder of the mutex, the strands that have not arrived at the barrier; or that time or an external
- * event would have to. If more than a hundred strands are blocked, strands of one spawn site that wait alike are
- * printed once, with their number. The cycles follow, the shortest first: strands of which each waits for the next one,
- * so that none can continue unless one of them is interrupted.
+ * Print to a descriptor which strand of the caller's run waits for which. For each blocked strand it shows what the
+ * strand waits for, since when, where the strand was spawned, and which strands would have to act: the child that it
+ * joins, the holder of the mutex, the strands that have not arrived at the barrier; or that time or an external event
+ * would have to. If more than a hundred strands are blocked, strands of one spawn site that wait alike are printed
+ * once, with their number. The cycles follow, the shortest first: strands of which each waits for the next one, so that
+ * none can continue unless one of them is interrupted.
  *
  *     2 of 3 strands are blocked, 2 of them in 1 cycle
  *     strand 'a' #3 waits for mutex at 0x55d0c8, since 12.1 ms; spawned in start+0x41
@@ -92,12 +91,12 @@ int strand_dump(int fd, const strand_dump_options *options);
 int strand_waits_print(int fd);
 
 /**
- * Print to a descriptor what keeps a pool of the caller's run busy; {0} means each of its pools. The report
- * shows the threads that run strands, which strands these are and since when the threads have been busy; the number of
- * runnable strands and where the first of them are queued; the pending timers and the strands of the next ones; the
- * strands that wait for external events: descriptors, signals, ports, offloaded calls; and the number of strands that a
- * closing pool waits for. A pool with none of these is printed as idle. Strands that wait for strands, a mutex or a
- * channel do not keep a pool busy and are only counted; strand_waits_print shows them.
+ * Print to a descriptor what keeps a pool of the caller's run busy; {0} means each of its pools. The report shows the
+ * threads that run strands, which strands these are and since when the threads have been busy; the number of runnable
+ * strands and where the first of them are queued; the pending timers and the strands of the next ones; the strands that
+ * wait for external events: descriptors, signals, ports, offloaded calls; and the number of strands that a closing pool
+ * waits for. A pool with none of these is printed as idle. Strands that wait for strands, a mutex or a channel do not
+ * keep a pool busy and are only counted; strand_waits_print shows them.
  *
  *     pool 'first': 2 threads (stealing)
  *         thread 0 (4711) runs strand 'root' #1, which asked for this report; it has been busy for 3.1 ms
@@ -108,8 +107,8 @@ int strand_waits_print(int fd);
  *         12 wait for strands, or for actions of strands: that does not keep it busy
  *
  * The call stops the other threads and needs memory like strand_dump. Any thread may call it, but no signal handler; a
- * plain thread passes {0} and gets all pools of all runs. A stale pool is misuse. Returns what strand_dump
- * returns. Cost: O(strands) per pool.
+ * plain thread passes {0} and gets all pools of all runs. A stale pool is misuse. Returns what strand_dump returns.
+ * Cost: O(strands) per pool.
  */
 int strand_busy_print(strand_pool pool, int fd);
 
@@ -173,8 +172,8 @@ typedef struct strand_stats {
     uint64_t late;     /* cases that the watchdog found, reported or not */
     uint64_t late_ns;  /* the longest of these cases so far, in nanoseconds */
 } strand_stats;
-/** Read the counters of the caller's run into *stats. The caller sets stats->size; the function fills in the
- *  fields that this size covers. Counters of other threads may lag. The call does not suspend. */
+/** Read the counters of the caller's run into *stats. The caller sets stats->size; the function fills in the fields
+ * that this size covers. Counters of other threads may lag. The call does not suspend. */
 void strand_stats_get(strand_stats *stats);
 
 #ifdef __cplusplus

@@ -64,8 +64,8 @@ extern const strand_kind STRAND_SYSTEM;
 /* ---- exceptions -------------------------------------------------------------------------------------------- */
 
 /** An exception: a kind, a message and a trace. It is reference-counted; a caller that owns a reference releases it by
- *  strand_exception_release. Any thread may call the functions that read it while it has a reference; NULL is misuse
- *  where the text does not allow it. They do not suspend. */
+ * strand_exception_release. Any thread may call the functions that read it while it has a reference; NULL is misuse
+ * where the text does not allow it. They do not suspend. */
 typedef struct strand_exception strand_exception;
 
 /** Get the message of an exception. It is valid as long as `e` is. */
@@ -84,10 +84,10 @@ const strand_exception *strand_exception_cause(const strand_exception *e);
  * the first 256. Returns NULL past the last one. `e` owns the reference. Any thread may call it. Cost: O(i). */
 const strand_exception *strand_exception_suppressed(const strand_exception *e, size_t i);
 /** Get the name of the strand that cancelled, of a STRAND_INTERRUPTED or STRAND_CHILD_CANCELLED. Returns "" if it is
- *  unknown. The name is valid as long as `e` is. */
+ * unknown. The name is valid as long as `e` is. */
 const char *strand_exception_who(const strand_exception *e);
 /** Get the reason of a cancellation: the text that the strand in strand_exception_who gave. Returns "" if it gave none.
- *  The text is valid as long as `e` is. */
+ * The text is valid as long as `e` is. */
 const char *strand_exception_why(const strand_exception *e);
 /** Get the number of bytes that an interrupted composite operation had transferred, or 0 for other exceptions. */
 uint64_t strand_exception_progress(const strand_exception *e);
@@ -96,10 +96,10 @@ uint64_t strand_exception_progress(const strand_exception *e);
  * thread may call it. */
 void strand_exception_print(const strand_exception *e, int fd);
 /** Get a reference to an exception that is valid beyond the catch block. The caller releases it by
- *  strand_exception_release. Any thread may call it. Returns `e`. Cost: O(1). */
+ * strand_exception_release. Any thread may call it. Returns `e`. Cost: O(1). */
 strand_exception *strand_exception_keep(strand_exception *e);
 /** Release a reference to an exception, from strand_exception_keep, strand_try or strand_scope_failure. NULL has no
- *  effect. Any thread may call it. Cost: O(1), or O(exceptions and trace that it holds) for the last reference. */
+ * effect. Any thread may call it. Cost: O(1), or O(exceptions and trace that it holds) for the last reference. */
 void strand_exception_release(strand_exception *e);
 
 /* ---- throwing ---------------------------------------------------------------------------------------------- */
@@ -124,11 +124,10 @@ typedef struct strand_throw_info {
 } strand_throw_info;
 
 /** Write the parts as an argument, with `size` filled in: strand_throw_with(&IO_ERROR, STRAND_THROW_INFO(.code = -EIO),
- *  "cannot read"). C++ requires the order of the fields. */
+ * "cannot read"). C++ requires the order of the fields. */
 #define STRAND_THROW_INFO(...) STRAND_SIZED_(strand_throw_info, __VA_ARGS__)
 
-/** Throw a new exception, like strand_throw, with a code, a payload or a cause. `info` may be
- * NULL. */
+/** Throw a new exception, like strand_throw, with a code, a payload or a cause. `info` may be NULL. */
 STRAND_NORETURN void strand_throw_with(const strand_kind *kind, const strand_throw_info *info, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 /** Throw an existing exception again. The call takes over the caller's reference. The reference of a catch block does
@@ -154,8 +153,8 @@ int64_t strand_must(int64_t result);
  * works with every compiler, in C and in C++. It does not suspend by itself. Cost: a few ns without an exception.
  *
  * It catches interruptions too, so fn is interrupted in the clean-up of a cancelled strand. If fn has to happen there,
- * put STRAND_SHIELD before the call, or use STRAND_TRY with STRAND_CATCH(&STRAND_ERROR, e).
- * Returns NULL, or the exception that left fn, which the caller owns (strand_exception_release, strand_rethrow).
+ * put STRAND_SHIELD before the call, or use STRAND_TRY with STRAND_CATCH(&STRAND_ERROR, e). Returns NULL, or the
+ * exception that left fn, which the caller owns (strand_exception_release, strand_rethrow).
  */
 STRAND_CHECKED strand_exception *strand_try(strand_fn *fn, void *arg, void **result);
 

@@ -47,7 +47,7 @@ STRAND_BLOCKS int64_t strand_write(int fd, const void *bytes, size_t size);
 STRAND_BLOCKS STRAND_CHECKED int64_t strand_write_all(int fd, const void *bytes, size_t size);
 
 /** The events of a descriptor: a read would not block; a write would not block; the other side has closed its sending
- *  half or the connection has broken, even if there are bytes to read. */
+ * half or the connection has broken, even if there are bytes to read. */
 enum strand_ready_event { STRAND_READABLE = 1, STRAND_WRITABLE = 2, STRAND_GONE = 4 };
 /** Wait for an event on a descriptor, for calls of other libraries. Returns 0, or a negated errno code. */
 STRAND_BLOCKS int strand_wait_ready(int fd, enum strand_ready_event event);
@@ -223,8 +223,8 @@ typedef struct strand_crew_attr {
     size_t max_waiting; /* the maximum number of calls that wait for a thread; 0: no limit */
 } strand_crew_attr;
 
-/** Write attributes as an argument, with `size` filled in: strand_crew_open(scope, STRAND_CREW_ATTR(.name = "disk")).
- */
+/** Write attributes as an argument, with `size` filled in: strand_crew_open(scope, STRAND_CREW_ATTR(.name =
+ * "disk")). */
 #define STRAND_CREW_ATTR(...) STRAND_SIZED_(strand_crew_attr, __VA_ARGS__)
 
 /**
@@ -263,8 +263,8 @@ void strand_crew_info_get(strand_crew crew, strand_crew_info *info);
  */
 STRAND_BLOCKS void *strand_offload(strand_fn *fn, void *arg);
 /** Run fn(arg) on a thread of a crew and wait for it; {0} is the run's own crew. It waits and is interrupted like
- *  strand_offload. Returns the result of fn. Throws what strand_offload throws, and STRAND_SYSTEM with -ENOBUFS if the
- *  maximum number of calls waits there already. A stale handle, and one of another run, is misuse. */
+ * strand_offload. Returns the result of fn. Throws what strand_offload throws, and STRAND_SYSTEM with -ENOBUFS if the
+ * maximum number of calls waits there already. A stale handle, and one of another run, is misuse. */
 STRAND_BLOCKS void *strand_offload_on(strand_crew crew, strand_fn *fn, void *arg);
 
 /**

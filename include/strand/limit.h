@@ -61,7 +61,7 @@ typedef struct strand_prio_options {
 } strand_prio_options;
 
 /** Initialise a priority semaphore. It owns no memory. Any strand may call it before others use the semaphore or after
- *  all have finished; initialising a semaphore that strands wait for is misuse. */
+ * all have finished; initialising a semaphore that strands wait for is misuse. */
 void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *options);
 
 /**
@@ -87,12 +87,12 @@ STRAND_CHECKED int strand_prio_try_acquire(strand_prio_semaphore *sem, const voi
  */
 void strand_prio_release(strand_prio_semaphore *sem);
 /** Compute the priorities of all waiters again, as long as permits are free. Call it when something has changed that
- *  priorities depend on. The call never suspends. Cost: O(waiters) for each free permit, since a permit that is handed
- *  over may change the priorities of the others. */
+ * priorities depend on. The call never suspends. Cost: O(waiters) for each free permit, since a permit that is handed
+ * over may change the priorities of the others. */
 void strand_prio_reconsider(strand_prio_semaphore *sem);
 /** Make the case that a priority semaphore has a permit for a key. The select acquires the permit. *key must stay valid
- *  until the select returns. The case's result is 0; -ENOBUFS if max_waiters strands wait and this one is refused; or
- *  -ENOMEM if there is no memory. */
+ * until the select returns. The case's result is 0; -ENOBUFS if max_waiters strands wait and this one is refused; or
+ * -ENOMEM if there is no memory. */
 strand_case strand_on_prio_permit(strand_prio_semaphore *sem, const void *key);
 
 /**
@@ -132,14 +132,13 @@ void strand_limit_init(strand_limit *limit, size_t permits, const char *name);
  * STRAND_SYSTEM if there is no memory. */
 STRAND_BLOCKS void strand_limit_acquire(strand_limit *limit);
 /** Hold a permit of a limit until the enclosing block ends, however the block ends. It waits and throws like
- * strand_limit_acquire.
- */
+ * strand_limit_acquire. */
 #define STRAND_LIMIT_PERMIT(limit) STRAND_GUARD_(strand_limit_permit_, strand_limit_permit_enter_(limit))
 /** Acquire a permit of a limit if one is free. The call is not a cancellation point. Returns 0, or -EAGAIN if the
  * caller would have to wait. */
 STRAND_CHECKED int strand_limit_try_acquire(strand_limit *limit);
 /** Release a permit of a limit. The first waiter gets it. Releasing more permits than were acquired is misuse. The call
- *  never suspends. */
+ * never suspends. */
 void strand_limit_release(strand_limit *limit);
 /** Make the case that a limit has a permit. The select acquires the permit. */
 strand_case strand_on_limit(strand_limit *limit);
@@ -166,13 +165,13 @@ typedef struct strand_held {
  */
 STRAND_BLOCKS void strand_limits_acquire(strand_held *held);
 /** Acquire one permit of each limit that applies here if that needs no waiting. The call is not a cancellation point.
- *  Returns 0, or -EAGAIN if a limit has no free permit. Throws STRAND_SYSTEM if there is no memory. After an error or
- * an exception *held holds nothing; releasing it has no effect. */
+ * Returns 0, or -EAGAIN if a limit has no free permit. Throws STRAND_SYSTEM if there is no memory. After an error or an
+ * exception *held holds nothing; releasing it has no effect. */
 STRAND_CHECKED int strand_limits_try_acquire(strand_held *held);
 /** Release the permits in *held, even if other limits apply by now. The call never suspends. */
 void strand_limits_release(strand_held *held);
 /** Hold a permit of each limit that applies here until the enclosing block ends, however the block ends. It waits like
- *  strand_limits_acquire. */
+ * strand_limits_acquire. */
 #define STRAND_WITHIN_LIMITS                                                                                           \
     STRAND_BLOCK_BEGINS_ strand_held STRAND_PASTE_(strand_within_, __COUNTER__)                                        \
         STRAND_CLEANUP_(strand_limits_release) = strand_limits_enter_()

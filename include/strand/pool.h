@@ -25,7 +25,7 @@ enum strand_guards {
 };
 
 /** The policies for strands that wait longer in the queue of one thread than other strands in that of another. They
- *  concern the scheduler "stealing" only; under the others all threads share one queue, or there is one thread. */
+ * concern the scheduler "stealing" only; under the others all threads share one queue, or there is one thread. */
 enum strand_balance {
     /* Busy threads compare their queues now and then and take strands from a thread whose strands wait longer. */
     STRAND_BALANCE_EVEN = 0,
@@ -169,11 +169,11 @@ struct strand_options {
 #define STRAND_THREADS_ALLOWED (-1)
 
 /** Write options as an argument, with `size` filled in: strand_run(STRAND_OPTIONS(.threads = 4), root, NULL). C++
- *  requires the order of the fields. */
+ * requires the order of the fields. */
 #define STRAND_OPTIONS(...) STRAND_SIZED_(strand_options, __VA_ARGS__)
 
 /** Get the number of CPUs that the calling thread may use. That is its affinity, limited by STRAND_THREADS in the
- *  environment. Any thread may call it. Returns 3 if the number is unknown. */
+ * environment. Any thread may call it. Returns 3 if the number is unknown. */
 int strand_threads_allowed(void);
 
 /* ---- pools ------------------------------------------------------------------------------------------------ */
@@ -224,14 +224,13 @@ strand_pool strand_pool_open(strand_scope scope, const strand_pool_attr *attr);
 strand_pool strand_pool_self(void);
 /**
  * Close a pool: cancel its strands, wait for them, and end its threads. The call cancels each strand of the pool whose
- * scope belongs to a strand of another pool; those strands cancel their own children as they unwind. `why`
- * appears in their traces; the call copies up to 128 bytes of it; it may be NULL. From now on a spawn onto the pool
- * from another pool throws STRAND_SYSTEM with -ESHUTDOWN. Several strands may close one pool; each of them waits.
+ * scope belongs to a strand of another pool; those strands cancel their own children as they unwind. `why` appears in
+ * their traces; the call copies up to 128 bytes of it; it may be NULL. From now on a spawn onto the pool from another
+ * pool throws STRAND_SYSTEM with -ESHUTDOWN. Several strands may close one pool; each of them waits.
  *
- * The run reuses the records of closed pools and frees them when it ends; those of a pool of one thread take about
- * 19 KB. One-thread and larger pools have separate records, so the run keeps as many of each as were open at once.
- * Until the scope is left, the handle of a closed pool keeps 256 bytes: functions that get it report that the pool is
- * closed.
+ * The run reuses the records of closed pools and frees them when it ends; those of a pool of one thread take about 19
+ * KB. One-thread and larger pools have separate records, so the run keeps as many of each as were open at once. Until
+ * the scope is left, the handle of a closed pool keeps 256 bytes: functions that get it report that the pool is closed.
  *
  * The call waits uninterruptibly, because it releases a resource. It is misuse in a strand of the pool or below one, in
  * a no-suspend section, and for the run's first pool, which ends with the run. Two strands that close each other's
@@ -273,14 +272,14 @@ typedef STRAND_FLAGS_(strand_drive_flag) strand_drive_flags;
  * left, ends inside such a call, and the closing strand waits for that. In a seeded run a simulated thread runs the
  * pool, and this call only reports whether the pool has ended.
  *
- * Returns 1 while the pool exists, and 0 when it has ended. Returns -EBUSY if
- * another thread drives the pool now, and -EPERM if another thread has driven it before.
+ * Returns 1 while the pool exists, and 0 when it has ended. Returns -EBUSY if another thread drives the pool now, and
+ * -EPERM if another thread has driven it before.
  */
 int strand_pool_drive(strand_pool pool, strand_time until, strand_drive_flags flags);
 /** Get a descriptor that is readable while strand_pool_drive has something to do, timers and the pool's end included.
- *  Watch it with the caller's own loop (poll, epoll, g_unix_fd_add, uv_poll_init), level-triggered. The pool owns the
- *  descriptor and closes it. Any plain thread may call it. Returns the descriptor, -ESHUTDOWN if the pool has ended, or
- *  -ENOTSUP in a seeded run. */
+ * Watch it with the caller's own loop (poll, epoll, g_unix_fd_add, uv_poll_init), level-triggered. The pool owns the
+ * descriptor and closes it. Any plain thread may call it. Returns the descriptor, -ESHUTDOWN if the pool has ended, or
+ * -ENOTSUP in a seeded run. */
 int strand_pool_fd(strand_pool pool);
 
 /** Flags of strand_wait_quiet. */
@@ -352,10 +351,10 @@ typedef struct strand_pool_info {
     int64_t wait_ns; /* the average time that a strand waits in a queue, in nanoseconds */
 } strand_pool_info;
 /** Read the figures of a pool into *info. The caller sets info->size; the function fills in the fields that this size
- *  covers. The call does not suspend. */
+ * covers. The call does not suspend. */
 void strand_pool_info_get(strand_pool pool, strand_pool_info *info);
 /** Get the index of the calling thread in its pool. Returns 0 to threads - 1. The index may change at any suspension,
- *  unless the strand is pinned. */
+ * unless the strand is pinned. */
 int strand_thread_index(void);
 
 /* ---- shared fibres ----------------------------------------------------------------------------------------- */
@@ -424,15 +423,15 @@ typedef struct strand_fibre_info {
 } strand_fibre_info;
 /** Read the figures of the fibre of number `index` of a handle into *info. The caller sets info->size; the function
  * fills in the fields that this size covers. Figures of a fibre that runs on another thread may lag. The call does not
- *  suspend. */
+ * suspend. */
 void strand_fibre_info_get(strand_fibre fibre, int index, strand_fibre_info *info);
 /** Trim a shared fibre: return to the system the memory that its stack and its saved stacks have used and need no more.
  * A fibre in use is trimmed when its strand suspends. The call resets stack_deepest and does not suspend. Cost: a few
- *  system calls. A fibre that has not run for half a second is trimmed without this call. Returns the number of bytes
- * of saved stacks that were returned. */
+ * system calls. A fibre that has not run for half a second is trimmed without this call. Returns the number of bytes of
+ * saved stacks that were returned. */
 size_t strand_fibre_trim(strand_fibre fibre);
 /** Check whether an address lies in the stack of the shared fibre that the calling strand runs on, for assertions. Any
- *  thread may call it. Returns true if the address does. */
+ * thread may call it. Returns true if the address does. */
 bool strand_on_shared_stack(const void *address);
 
 /* ---- the attributes of a strand -------------------------------------------------------------------------- */
@@ -471,7 +470,7 @@ struct strand_attr {
 #define STRAND_PIN_HERE (-1)
 
 /** Write attributes as an argument, with `size` filled in: STRAND_ATTR(.name = "reader"). C++ requires the order of the
- *  fields. */
+ * fields. */
 #define STRAND_ATTR(...) STRAND_SIZED_(strand_attr, __VA_ARGS__)
 
 #ifdef __cplusplus

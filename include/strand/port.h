@@ -83,7 +83,7 @@ strand_port strand_port_open(strand_scope scope, size_t message_size, size_t slo
  */
 STRAND_CHECKED int strand_port_send(strand_port port, const void *message, size_t size);
 /** Close a port. Later sends return -EPIPE; receivers still get the messages that are in the port. Closing a port that
- *  is closed or gone has no effect. Any thread and signal handlers may call it. The call never suspends. */
+ * is closed or gone has no effect. Any thread and signal handlers may call it. The call never suspends. */
 void strand_port_close(strand_port port);
 
 /**
@@ -95,11 +95,11 @@ void strand_port_close(strand_port port);
  */
 STRAND_BLOCKS int64_t strand_port_receive(strand_port port, void *message, size_t room);
 /** Receive the next message of a port without waiting. The parameters are those of strand_port_receive. The call is not
- *  a cancellation point. Returns the length of the message, -EAGAIN if the port is empty, or -EPIPE if it is closed and
- *  empty. */
+ * a cancellation point. Returns the length of the message, -EAGAIN if the port is empty, or -EPIPE if it is closed and
+ * empty. */
 STRAND_CHECKED int64_t strand_port_try_receive(strand_port port, void *message, size_t room);
 /** Make the case that a port has a message. The select receives it into `message`, which must stay valid until the
- *  select returns. The case's result is the length of the message, or -EPIPE if the port is closed and empty. */
+ * select returns. The case's result is the length of the message, or -EPIPE if the port is closed and empty. */
 strand_case strand_on_message(strand_port port, void *message, size_t room);
 
 /** Figures of a port. */
@@ -112,7 +112,7 @@ typedef struct strand_port_info {
     bool closed;
 } strand_port_info;
 /** Read the figures of a port into *info. The caller sets info->size; the function fills in the fields that this size
- *  covers. Any thread and signal handlers may call it. Returns 0, or -EPIPE if the port is gone. */
+ * covers. Any thread and signal handlers may call it. Returns 0, or -EPIPE if the port is gone. */
 int strand_port_info_get(strand_port port, strand_port_info *info);
 
 #ifdef __cplusplus

@@ -31,7 +31,7 @@ enum strand_task_origin {
 };
 
 /** Get the rank of a task's strand (strand_attr.rank), or 0 if it has none. Only the functions push, pick and take of a
- *  scheduler may call it. */
+ * scheduler may call it. */
 int32_t strand_task_rank(const strand_task *task);
 
 /**
@@ -59,7 +59,7 @@ typedef struct strand_scheduler {
     bool (*take)(void *state, strand_task *task);
 } strand_scheduler;
 /** Initialise a scheduler, with `size` filled in: STRAND_SCHEDULER(.name = "fifo", .push = push, .pick = pick). C++
- *  requires the order of the fields. */
+ * requires the order of the fields. */
 #define STRAND_SCHEDULER(...) STRAND_SIZED_INIT_(strand_scheduler, __VA_ARGS__)
 
 #ifdef __cplusplus

@@ -24,7 +24,7 @@ extern "C" {
 #endif
 
 /** One case of a select. A case is a plain value: the caller may keep it in an array, change the array and use the case
- *  again. {0} is a case that never happens. */
+ * again. {0} is a case that never happens. */
 typedef struct strand_case {
     const struct strand_source_ *source; /* the type of the operation */
     uint64_t object[2];                  /* the object that the operation works on */
@@ -60,11 +60,11 @@ typedef STRAND_FLAGS_(strand_select_flag) strand_select_flags;
 STRAND_BLOCKS int strand_select(strand_case *cases, size_t count, strand_select_flags flags);
 
 /** Make a case drop out of its select when its channel is closed (and, for a receive, empty). Without this the case
- *  happens then, with the result -EPIPE. Returns the changed case. */
+ * happens then, with the result -EPIPE. Returns the changed case. */
 strand_case strand_case_drop(strand_case c);
 
 /** Make the case that a strand has ended, which strand_wait waits for too. A stale handle counts as ended. Passing {0}
- *  or the calling strand is misuse. */
+ * or the calling strand is misuse. */
 strand_case strand_on_end(strand other);
 /** Make the case that the run is being shut down, which strand_wait_stopping (strand/pool.h) waits for too. */
 strand_case strand_on_stopping(void);
@@ -80,8 +80,8 @@ typedef struct strand_ticker {
     uint64_t reserved;
 } strand_ticker;
 
-/** Make a ticker whose first tick comes after one period. `period_ns` below 1 is misuse. A ticker
- *  owns no memory and needs no release. Any thread may call it. */
+/** Make a ticker whose first tick comes after one period. `period_ns` below 1 is misuse. A ticker owns no memory and
+ * needs no release. Any thread may call it. */
 strand_ticker strand_ticker_every(int64_t period_ns);
 /**
  * Wait for the next tick of a ticker. A late caller does not move the later ticks. Returns the number of ticks that

@@ -80,7 +80,7 @@ struct strand_sim {
 typedef struct strand_sim strand_sim;
 
 /** Write the fields as an argument, with `size` filled in: STRAND_OPTIONS(.has_seed = true, .seed = 7, .sim =
- *  STRAND_SIM(.depth = 3)). C++ requires the order of the fields. */
+ * STRAND_SIM(.depth = 3)). C++ requires the order of the fields. */
 #define STRAND_SIM(...) STRAND_SIZED_(strand_sim, __VA_ARGS__)
 
 /** The result of strand_sim_search. */
@@ -102,10 +102,10 @@ typedef struct strand_sim_found {
  * follow: this replays a seed. Other threads of the program do not exist in the child. A strand that neither ends nor
  * suspends keeps the search from ending. The call blocks its thread; a strand must not call it.
  *
- * Returns 1 if a seed failed and 0 if none did, with *found filled in unless `found` is NULL; the
- * caller sets found->size, and the function fills in the fields that this size covers. Returns a negated errno
- * code if no process could be started, or -EINVAL if the options or the environment allow no run; on_log or standard
- * error then has the reason.
+ * Returns 1 if a seed failed and 0 if none did, with *found filled in unless `found` is NULL; the caller sets
+ * found->size, and the function fills in the fields that this size covers. Returns a negated errno code if no process
+ * could be started, or -EINVAL if the options or the environment allow no run; on_log or standard error then has the
+ * reason.
  */
 int strand_sim_search(const strand_options *options, uint64_t first, uint64_t count, strand_fn *fn, void *arg,
                       strand_sim_found *found);

@@ -71,12 +71,12 @@ STRAND_BLOCKS void strand_mutex_lock(strand_mutex *mutex);
  * strand holds the mutex, which may be the caller. Throws STRAND_SYSTEM if there is no memory to record the lock. */
 STRAND_CHECKED int strand_mutex_try_lock(strand_mutex *mutex);
 /** Unlock a mutex. If strands wait for it, the first of them holds it then. Unlocking a mutex that the caller does not
- *  hold is misuse. */
+ * hold is misuse. */
 void strand_mutex_unlock(strand_mutex *mutex);
 /** Check whether the calling strand holds a mutex. Returns true if the caller holds it. */
 bool strand_mutex_held(const strand_mutex *mutex);
 /** Lock a mutex until the enclosing block ends, however the block ends. Clean-ups declared later in the block run while
- *  the mutex is held. It waits and throws like strand_mutex_lock. */
+ * the mutex is held. It waits and throws like strand_mutex_lock. */
 #define STRAND_LOCKED(mutex) STRAND_GUARD_(strand_locked_, strand_mutex_enter_(mutex))
 
 /* ---- conditions ------------------------------------------------------------------------------------------ */
@@ -95,7 +95,7 @@ typedef struct strand_condition {
  */
 STRAND_BLOCKS void strand_condition_wait(strand_condition *condition, strand_mutex *mutex);
 /** Wake the first waiter of a condition variable. A signal has no effect if nobody waits; it is not stored. The caller
- *  need not hold the mutex, but has to change the state under it. */
+ * need not hold the mutex, but has to change the state under it. */
 void strand_condition_signal(strand_condition *condition);
 /** Wake all waiters of a condition variable, like strand_condition_signal. Cost: O(waiters). */
 void strand_condition_broadcast(strand_condition *condition);
@@ -115,12 +115,12 @@ typedef struct strand_rwlock {
 #define STRAND_RWLOCK_INIT STRAND_ZEROED_
 
 /** Lock a read-write lock for reading. The call waits for a writer that holds the lock and for strands that queued
- *  earlier. A call by the writer is misuse, and so is ending while the lock is held. An interrupted call does not hold
- *  the lock. Throws STRAND_SYSTEM if there is no memory to record the lock. */
+ * earlier. A call by the writer is misuse, and so is ending while the lock is held. An interrupted call does not hold
+ * the lock. Throws STRAND_SYSTEM if there is no memory to record the lock. */
 STRAND_BLOCKS void strand_rwlock_read(strand_rwlock *lock);
 /** Lock a read-write lock for writing. The call waits for all strands that hold the lock or queued earlier. A call by
- *  the writer or by a reader is misuse, and so is ending while the lock is held. An interrupted call does not hold the
- *  lock. Throws STRAND_SYSTEM if there is no memory to record the lock. */
+ * the writer or by a reader is misuse, and so is ending while the lock is held. An interrupted call does not hold the
+ * lock. Throws STRAND_SYSTEM if there is no memory to record the lock. */
 STRAND_BLOCKS void strand_rwlock_write(strand_rwlock *lock);
 /** Lock a read-write lock for reading, or for writing, if that needs no waiting. Neither is a cancellation point.
  * Returns 0, or -EAGAIN if the caller would have to wait. Throws STRAND_SYSTEM if there is no memory to record the
@@ -154,18 +154,17 @@ typedef struct strand_semaphore {
     }
 
 /** Acquire one permit of a semaphore. The call waits until a permit is available. An interrupted call has acquired
- * none.
- */
+ * none. */
 STRAND_BLOCKS void strand_semaphore_acquire(strand_semaphore *semaphore);
 /** Acquire n permits of a semaphore at once. The call waits until n permits are available; later callers get none
- *  meanwhile. Asking a bounded semaphore for more than its bound is misuse. An interrupted call has acquired none. */
+ * meanwhile. Asking a bounded semaphore for more than its bound is misuse. An interrupted call has acquired none. */
 STRAND_BLOCKS void strand_semaphore_acquire_many(strand_semaphore *semaphore, uint32_t n);
 /** Acquire one permit of a semaphore, or n permits, if that needs no waiting. Neither is a cancellation point. Returns
  * 0, or -EAGAIN if the caller would have to wait. */
 STRAND_CHECKED int strand_semaphore_try_acquire(strand_semaphore *semaphore);
 STRAND_CHECKED int strand_semaphore_try_acquire_many(strand_semaphore *semaphore, uint32_t n);
 /** Release one permit, or n permits, to a semaphore. The caller need not have acquired them. Exceeding the bound, or
- *  2^60 permits, is misuse. */
+ * 2^60 permits, is misuse. */
 void strand_semaphore_release(strand_semaphore *semaphore);
 void strand_semaphore_release_many(strand_semaphore *semaphore, uint32_t n);
 /** Get the number of permits that are available now. */
@@ -192,7 +191,7 @@ typedef struct strand_barrier {
     }
 
 /** Wait at a barrier until n strands have arrived. Returns true in the strand that arrived last, else false. An
- *  interrupted call does not count as an arrival. Cost: O(n) for the last strand. */
+ * interrupted call does not count as an arrival. Cost: O(n) for the last strand. */
 STRAND_BLOCKS bool strand_barrier_wait(strand_barrier *barrier);
 
 /* ---- once ------------------------------------------------------------------------------------------------ */
@@ -253,12 +252,12 @@ typedef struct strand_group {
  */
 void strand_group_add(strand_group *group, uint32_t n);
 /** Report that one operation of a wait group is done. The last one wakes all waiters. More calls than operations were
- *  added is misuse. Cost: O(waiters) for the last call. */
+ * added is misuse. Cost: O(waiters) for the last call. */
 void strand_group_done(strand_group *group);
 /** Wait until no operation of a wait group is in progress. */
 STRAND_BLOCKS void strand_group_wait(strand_group *group);
 /** Get the number of operations in progress. Returns 0 if none is; all strand_group_done calls happen before that
- *  result. */
+ * result. */
 uint64_t strand_group_count(const strand_group *group);
 /** Make the case that no operation of a wait group is in progress. */
 strand_case strand_on_group(strand_group *group);
@@ -277,7 +276,7 @@ typedef struct strand_latch {
     }
 
 /** Decrease the count of a latch by n. At 0 all waiters continue. Counting below 0 is misuse. Cost: O(waiters) for the
- *  call that reaches 0. */
+ * call that reaches 0. */
 void strand_latch_count_down(strand_latch *latch, uint32_t n);
 /** Wait until the count of a latch is 0. */
 STRAND_BLOCKS void strand_latch_wait(strand_latch *latch);
