@@ -67,7 +67,7 @@ static uint64_t done_so_far(void)
     return sum;
 }
 
-/* Per second; the median of short times, so that what else the machine does then counts for few of them. */
+/* Per second; the median of short times, so that other work of the machine disturbs only few of them. */
 static double throughput(void)
 {
     double windows[WINDOWS];

@@ -18,8 +18,10 @@ REMAINING = pathlib.Path("tests/prose/remaining")
 
 # name, pattern, what to write instead
 PATTERNS = [
-    ("who", r"(?:^|[.;:,(/] |\b(?:but|and|or|so|as|than|if|when|what|by|for|of|to|from|with) )who(?:ever)?\b(?! (?:cancelled|waits for whom)\b)",
+    ("who", r"(?:^|[.;:,(/] |\b(?:but|and|or|so|as|than|if|when|what|by|for|of|to|from|with) )who\b(?! (?:cancelled|waits for whom)\b)",
      "a noun: the caller, the owner, the waiter, a strand that ..."),
+    ("whoever", r"\bwhoever\b", "a noun: the caller, the owner, the waiter, a strand that ..."),
+    ("what-else", r"\bwhat else\b", "a noun: other work, other descriptors, the rest of ..."),
     ("told", r"\b(?:is|are|was|were|be|been) told\b", "returns, throws, reports, is notified"),
     ("had", r"\b(?:is|are|can be|could be|may be|be) had\b", "is available"),
     ("of-first", r"(?:(?:^|\. )(?-i:O)|[:;] o)f (?:those|a|an|the|several|what|its|all|these|many|two|each|one|both)\b(?![^.]{0,12}\?)",
@@ -42,7 +44,7 @@ ALLOWED = {
     "who cancelled": "a question: two fields of the reason",
 }
 
-KINDS = re.compile(r"\.(?:c|h|cc|S|md|sh|py|pml|def)$|(?:^|/)(?:Makefile|run)$")
+KINDS = re.compile(r"\.(?:c|h|cc|S|md|sh|py|pml|def|7)$|(?:^|/)(?:Makefile|run)$")
 FOLDERS = ["README.md", "CHANGELOG.md", "Makefile", "docs", "include", "src", "examples", "tests", "bench", "tools", ".ci"]
 COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*|\"(?:[^\"\\\n]|\\.)*\"|\bTEST\w*\(\w+", re.DOTALL)
 
@@ -76,6 +78,13 @@ def of_script(text):
         yield match.start(), joined(match.group().strip('"'), r"^[\s#]*")
 
 
+def of_roff(text):
+    """A paragraph ends at a request that is not one of fonts. Examples are left out."""
+    bare = re.sub(r"^\.EX$.*?^\.EE$", lambda code: re.sub(r"[^\n]+", ".EX", code.group()), text, flags=re.DOTALL | re.MULTILINE)
+    for match in re.finditer(r"(?:^(?:\.[BIR]{1,2} |[^.\n]).*\n?)+", bare, re.MULTILINE):
+        yield match.start(), joined(re.sub(r"\\f[A-Z]|\\(?=[-&])|\"", "", match.group()), r"^(?:\.[BIR]{1,2} )?\s*")
+
+
 def is_allowed(text, match):
     """Whether the match overlaps a text of ALLOWED. A text that only stands near it allows nothing."""
     return any(exception.start() < match.end() and match.start() < exception.end()
@@ -85,7 +94,7 @@ def is_allowed(text, match):
 def places_of(path):
     """Yields (line, name of the pattern, the text around it)."""
     text = pathlib.Path(path).read_text(encoding="utf-8")
-    reader = of_markdown if path.endswith(".md") else of_c if re.search(r"\.(c|h|cc|S|pml|def)$", path) else of_script
+    reader = of_markdown if path.endswith(".md") else of_roff if path.endswith(".7") else of_c if re.search(r"\.(c|h|cc|S|pml|def)$", path) else of_script
     for at, found in reader(text):
         for name, pattern, _ in PATTERNS:
             for match in pattern.finditer(found):

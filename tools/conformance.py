@@ -19,7 +19,7 @@ docs/conformance.txt has a block for each rule and each statement:
 
     S-07 The rule, in short.
       mechanism: the mechanism of this library, where the rule names one.
-      note: what else a reader should know.
+      note: a further fact for the reader.
       as: X-01, S-62 to S-65           what proves these, proves this one too
       none: the reason why no test proves it
 

@@ -14,9 +14,9 @@ const strand_kind CLIENT_GONE = STRAND_KIND("client gone", &STRAND_ERROR);
 enum { NAPS_MOST = 100 };
 static const int64_t nap_most_ms = 3600 * 1000;
 
-/* Fails when the client goes away, and so interrupts whoever works on its request. One that has only closed its sending
- * side looks the same from here, and counts as gone: no browser does that, and nginx takes it so as well. A connection
- * that drains or makes room has been shut down for reading by the server itself. */
+/* Fails when the client goes away, and so interrupts the strand that serves its request. One that has only closed its
+ * sending side looks the same from here, and counts as gone: no browser does that, and nginx takes it so as well. A
+ * connection that drains or makes room has been shut down for reading by the server itself. */
 static void *watch_client(void *arg)
 {
     const struct connection *c = arg;

@@ -8,8 +8,8 @@
  * before it, so a log of any size is worked on in the same memory. A stage that has come to its end closes what it has
  * filled, and so the next one comes to its end. And all that can end it early is one and the same to the stages: a bad
  * record and Ctrl-C are exceptions of some strand, the deadline is one of a block, and the scope of the pipeline
- * cancels whoever is left. No stage has a line of code for that, but clean-ups: what is under way between two stages
- * belongs to the sender, then to the channel, then to the receiver, and goes with it.
+ * cancels the strands that still run. No stage has a line of code for that, but clean-ups: what is under way between
+ * two stages belongs to the sender, then to the channel, then to the receiver, and goes with it.
  *
  * Where to begin: report.c has the pipeline as a whole; then read.c, parse.c, group.c, in the order of the stages.
  */

@@ -59,7 +59,7 @@ bit lock, asleep, wake;
 byte shrinks = 2, pinners = 1;
 bit over; /* nobody resizes any more */
 
-/* ---- whoever makes a fibre runnable that the thread ran last ---- */
+/* ---- a thread that makes a fibre runnable that the thread ran last ---- */
 
 proctype poster()
 {

@@ -107,7 +107,7 @@ static void run_in_child(void)
     _exit(number == 30 ? 0 : 1);
 }
 
-/* ---- what else it does ------------------------------------------------------------------------- */
+/* ---- its other effects ------------------------------------------------------------------------- */
 
 /* Signals do what they did before there was a run. */
 static const int ours[] = {SIGSEGV, SIGBUS, SIGABRT, SIGUSR1};

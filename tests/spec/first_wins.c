@@ -278,7 +278,7 @@ static void take_the_first(struct rounds *rounds, long round)
     rounds->over[round] = true;
     while (strand_scope_count(s))
         strand_scope_join(s);
-    strand_scope_cancel(s, NULL); /* so that whoever comes later still is no surprise */
+    strand_scope_cancel(s, NULL); /* a strand that comes even later is then no surprise */
 }
 
 /* The owner takes the losers away while an unrelated strand puts new ones in; those that came too late are left to the
