@@ -3,10 +3,12 @@
 
 Reads the objects of the library, FOLDER/obj/src/LAYER/FILE.o, and fails where
 
-  - a layer uses a function or variable of a layer above it, but for those in UPWARD, or
+  - a layer uses a function or variable of a layer above it, but for those in UPWARD,
+  - io, actor, sim or debug uses a function or variable of another of these four, but for what LEAVES allows,
+  - a file of sched's first half (FIRST_HALF) calls a function of the second half, except FIRST_HALF_MAY_CALL, or
   - more files call each other in a circle than LARGEST allows in the whole library, and in each layer.
 
-Both lists may only get shorter: an entry that is not needed any more fails too. --list prints the circles.
+UPWARD and LARGEST may only get shorter: an entry that is not needed any more fails too. --list prints the circles.
 """
 import collections
 import pathlib
@@ -20,6 +22,14 @@ ENDS = {"base_bug"}
 
 # user: what it uses of a layer above
 UPWARD = {}
+
+# Only run names these layers; debug reads two of them.
+LEAVES = {"io": (), "actor": (), "sim": (), "debug": ("io", "actor")}
+
+# The files of sched that decide which fibre runs next (src/sched/pool.h).
+FIRST_HALF = {"sched/" + file for file in "runq inbox stealing global dedicated pinned service shared_mail".split()}
+# Files whose functions they may call all the same: the platform relaxes in a spin loop.
+FIRST_HALF_MAY_CALL = {"sched/platform"}
 
 # The number of files of the largest circle of calls, of the whole library ("") and of each layer.
 LARGEST = {"": 7, "arch": 3, "stack": 3, "sched": 4, "sync": 3, "io": 2, "actor": 7, "sim": 2, "debug": 3}
@@ -77,6 +87,15 @@ def within(edges, layer):
     return {file: edges[file] & inside for file in inside}
 
 
+def broken_rules(file, target, is_function):
+    """Yields what is wrong with the use of a name of target, beside its being upward."""
+    layer, other = file.split("/")[0], target.split("/")[0]
+    if layer in LEAVES and other in LEAVES and other != layer and other not in LEAVES[layer]:
+        yield f"only run may name {other}"
+    if file in FIRST_HALF and is_function and other == "sched" and target not in FIRST_HALF | FIRST_HALF_MAY_CALL:
+        yield "a file of sched's first half wakes, parks and stops no thread"
+
+
 def main(arguments):
     listing = "--list" in arguments
     (folder,) = [a for a in arguments if a != "--list"]
@@ -84,6 +103,10 @@ def main(arguments):
     if not defined:
         sys.exit(f"calls: there are no objects in {folder}/obj/src")
     status, edges, upward = 0, {file: set() for file in used}, set()
+    for file in sorted(FIRST_HALF | FIRST_HALF_MAY_CALL):
+        if not pathlib.Path("src", file + ".c").exists():
+            print(f"calls: there is no src/{file}.c")
+            status = 1
     for file, names in sorted(used.items()):
         for name in sorted(names):
             target, is_function = defined.get(name, (file, False))
@@ -91,6 +114,9 @@ def main(arguments):
                 continue
             if is_function:
                 edges[file].add(target)
+            for wrong in broken_rules(file, target, is_function):
+                print(f"calls: src/{file}.c uses {name} of src/{target}.c: {wrong}")
+                status = 1
             layer, other = file.split("/")[0], target.split("/")[0]
             if LAYERS.index(other) > LAYERS.index(layer):
                 upward.add((file, name))

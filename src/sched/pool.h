@@ -1,6 +1,11 @@
 /*
- * A pool: opening, running and closing it. Its threads, their states, wake-ups and deliveries have headers of their
- * own: records.h, threads.h, resize.h, hold.h, idle.h, seek.h, kick.h, deliver.h, inbox.h, closing.h.
+ * A pool: opening, running and closing it.
+ *
+ * src/sched has two halves. The first half decides which fibre runs next: runq, inbox, stealing, global, dedicated,
+ * pinned, service, shared_mail. It wakes, parks and stops no thread: the callers of its functions do that. The second
+ * half is the threads: pool, records, threads, thread, resize, closing, switch, stack_ops, shared_fibre, shared_open,
+ * trim, idle, seek, kick, sleep, hold, quiescent, deliver, events, posts, polled, timers, platform. The first half
+ * calls no function of the second but those of platform, to relax in a spin loop (tools/check-calls.py).
  */
 #ifndef SCHED_POOL_H
 #define SCHED_POOL_H
