@@ -6,7 +6,7 @@
  * STATE     thread->cxx->uncaught is the C++ runtime's own count for the strand that runs: the exceptions in flight,
  *           the library's included, that no handler has caught. Blocks and try blocks record it when they are entered.
  * INVARIANTS [U1] the strand runs clean-ups of an exception if and only if the count is higher than at the entry of the
- *           innermost try block. Then every source outside of the blocks that were opened since is put off. [U2] after
+ *           innermost try block. Then every source outside of the blocks that were opened since is deferred. [U2] after
  *           an update, own.flight has no exception that a handler has caught. A handler that rethrows an exception puts
  *           it back before the first frame is unwound.
  * NOT DONE  a notification by the C++ runtime: there is none.

@@ -68,7 +68,7 @@ void exception_set_aside(struct cb *me)
     }
 }
 
-/* Sources below the returned floor are put off [U1]. */
+/* Sources below the returned floor are deferred [U1]. */
 static uint32_t floor_now(const struct own *own, uintptr_t uncaught)
 {
     if (uncaught <= own->tries->uncaught)

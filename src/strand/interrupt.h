@@ -3,8 +3,8 @@
  * docs/protocols/interrupt.md.
  *
  * A strand's sources are numbered: 0 is its own cancel, then its open scopes and deadlines from the outermost inwards.
- * `due` is 1 + the highest number of those that hold, `floor` the number below which they are put off; so the check for
- * an interruption is one comparison. Raising: set the source's own flag, raise `due`, then claim the wait if the
+ * `due` is 1 + the highest number of those that hold. Sources below `floor` are deferred. So the check for an
+ * interruption is one comparison. Raising: set the source's own flag, raise `due`, then claim the wait if the
  * source's number reaches its floor. Lowering, by the strand alone when it leaves a block that held: recompute from the
  * flags, by compare-and-swap.
  *
@@ -19,12 +19,12 @@
  *           finds `due` high, and stops, precedes the strand's lowering of it, and so the strand's second reading of
  *           the flags sees the raiser's. [W4] of wait.h: a raiser has a fence after raising, for the case that `due`
  *           was high enough already.
- * FLOOR     a shield raises it to depth + 1: all open sources are put off, those opened inside are not. So does a
+ * FLOOR     a shield raises it to depth + 1: all open sources are deferred, those opened inside are not. So does a
  *           throw, if it is lower: clean-ups may block. A block that is left while unwinding lowers it to depth + 1 at
  *           most. A try block in a clean-up that catches interruptions sets it to the shield's [I3]. A noexcept
  *           function raises it above the source until the next operation begins [I2]. A shield or try block that is
  *           left, or an exception that is caught, restores what it was at the entry.
- * THROWN    STRAND_INTERRUPTED with the outermost source that holds and is not put off. The block of that source turns
+ * THROWN    STRAND_INTERRUPTED with the outermost source that holds and is not deferred. The block of that source turns
  *           it into STRAND_TIMED_OUT, or into the exception of the failed child; the strand's end turns its own cancel
  *           into STRAND_CHILD_CANCELLED. Catching it changes nothing: the next operation throws again.
  * NOT DONE  a queue of pending interruptions: a source is a state, not an event. A flag of each block that every
@@ -57,7 +57,7 @@ static inline bool interrupted_here(struct cb *me)
     return false;
 }
 
-/* For an operation that can't wait again after an interruption: puts off every source whose interruption no handler
+/* For an operation that can't wait again after an interruption: defers every source whose interruption no handler
  * would receive, whether the source holds or not. */
 void interrupt_put_off_coming(struct cb *me);
 
@@ -69,10 +69,10 @@ static inline bool interrupted_at_start(struct thread *thread, struct cb *me)
     return interrupted(me) && !interrupt_put_off_at_start_(thread, me);
 }
 
-/* Returns the time of the earliest deadline that is not put off, or ARCH_FOREVER. O(open blocks). */
+/* Returns the time of the earliest deadline that is not deferred, or ARCH_FOREVER. O(open blocks). */
 int64_t interrupt_deadline(struct cb *me);
 
-/* Throws for the outermost source that holds and is not put off. */
+/* Throws for the outermost source that holds and is not deferred. */
 __attribute__((noreturn)) void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress);
 
 /* As interrupt_throw. Suppresses pushed_aside, a reference to an exception that the operation had received, or NULL. */
@@ -124,7 +124,7 @@ struct member *interrupt_raise(struct cb *c, uint32_t index, bool shared);
 /* Sets the flag of a block and raises it. */
 struct member *block_raise(struct block *block, bool shared);
 
-/* Returns the outermost source that holds and is not put off: a block, or NULL for the strand's own cancel. Call only
+/* Returns the outermost source that holds and is not deferred: a block, or NULL for the strand's own cancel. Call only
  * if interrupted(). */
 struct block *interrupt_source(struct cb *me);
 /* Recomputes `due` after a source was lowered or left. */
@@ -190,7 +190,7 @@ static inline void block_leave(struct thread *thread, struct cb *me, struct bloc
     own->blocks = block->outer;
     own->depth--;
     if (UNLIKELY(own->floor > own->depth + 1))
-        own->floor = own->depth + 1; /* blocks that a clean-up opens later are not put off */
+        own->floor = own->depth + 1; /* blocks that a clean-up opens later are not deferred */
     if (UNLIKELY(atomic_load_explicit(&me->due, memory_order_relaxed) > own->depth))
         interrupt_lower(thread, me);
 }

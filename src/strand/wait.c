@@ -47,7 +47,7 @@ int wait_until(struct thread *thread, struct cb *me, int64_t when, uint32_t floo
     return until(thread, me, when, floor);
 }
 
-/* There was no memory for the timer, or an interruption. Throws, or waits again if the interruption is put off. */
+/* There was no memory for the timer, or an interruption. Throws, or waits again if the interruption is deferred. */
 static COLD void sleep_otherwise(struct cb *me, strand_time when, int how)
 {
     while (how != WAIT_WON) {

@@ -5,7 +5,7 @@
  * PARTIES   the strand; sources, each with a wait_node or a timer; interrupters (cancel, deadline, failed child).
  * STATE     each source of interruption of a strand has an index: 0 is its cancel, and an inner block has a higher one
  *           than an outer block. cb.due: 1 + the highest index of a source that holds; 0: none. floor: sources with a
- *           lower index are put off, for example by a shield.
+ *           lower index are deferred, for example by a shield.
  *           wait.state = epoch << 32 | floor << 8 | tag:
  *             IDLE --wait_arm--> ARMED --claim--> WON / INTERRUPTED --wait_over--> IDLE
  *                                ARMED --wait_retract (the strand itself)--> IDLE

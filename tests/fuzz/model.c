@@ -47,7 +47,7 @@ bool in_bare_clean_up(const struct mstrand *s)
     return false;
 }
 
-/* The innermost entry from which on sources count. A shield puts off what is outside of it; so does a clean-up that
+/* The innermost entry from which on sources count. A shield defers sources outside of it; so does a clean-up that
  * runs because of an exception, unless a try block that catches interruptions has been entered since. */
 static int floor_of(const struct mstrand *s)
 {

@@ -44,7 +44,7 @@
 
 /* The caller's wait. */
 byte tag, epoch;
-bit floored; /* interruptions are put off */
+bit floored; /* interruptions are deferred */
 bit due;
 bit runnable;
 

@@ -90,7 +90,7 @@ static void work(struct sim_life *me, void *arg)
 
 /* ---- outside ------------------------------------------------------------------------------------- */
 
-/* The shield puts off, and no more than that. A try block would put the state back, too: there is none. */
+/* The shield defers, and no more than that. A try block would put the state back, too: there is none. */
 static void turn(struct sim_life *me, void *arg)
 {
     work(me, arg);
@@ -120,7 +120,7 @@ static void clerk(struct sim_life *me, void *arg)
     }
 }
 
-/* Its own shield puts off the failures of its clerks, too. */
+/* Its own shield defers the failures of its clerks, too. */
 static void office(struct sim_life *me, void *arg)
 {
     struct sim_life *clerks[CLERKS];

@@ -231,7 +231,7 @@ TEST_INSIDE(a_message_that_looks_like_a_receive_timeout_is_an_ordinary_one)
     CHECK_EQ(timeouts, 1);
 }
 
-/* ---- restarts that were put off --------------------------------------------------------------------------------- */
+/* ---- delayed restarts --------------------------------------------------------------------------------- */
 
 static void count_failures(void *state, strand_message *message)
 {

@@ -1,5 +1,5 @@
 /*
- * A shield puts off every source of interruption outside of its block, and none inside.
+ * A shield defers every source of interruption outside of its block, and none inside.
  */
 #define SUITE shield
 #include "test.h"

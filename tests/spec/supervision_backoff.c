@@ -33,7 +33,7 @@ static void be_parent(void *state, strand_message *message)
     strand_message_forward(message, child);
 }
 
-/* ---- how long a restart is put off ------------------------------------------------------------------------------ */
+/* ---- the delay of a restart ------------------------------------------------------------------------------ */
 
 static const strand_actor_class patient = {.size = sizeof patient,
                                            .name = "patient",
