@@ -21,7 +21,18 @@
  * outside the scope that waits at the channel gets -EPIPE; one that uses the stale handle later is misuse. If strands
  * outside the scope use the channel, close it and wait for them before leaving the scope.
  *
- * Which callers: strand_chan_post, any thread of the process. All other functions, strands of the channel's run.
+ * Which callers:
+ *
+ *   any thread of the process      strand_chan_post, STRAND_POST
+ *   strands of the channel's run   all other functions
+ *   a signal handler               no function; strand/port.h has what a handler can send to
+ *
+ * Suspension: only strand_chan_send, strand_chan_receive, STRAND_SEND and STRAND_RECEIVE may suspend the caller. They
+ * are cancellation points. All other functions never suspend.
+ *
+ * Cost: 10 to 20 ns and the copy of the value, unless a function says otherwise. A send or a receive that waits adds a
+ * switch to another strand and back; a rendezvous takes about 30 ns. Waking a strand on a sleeping thread takes a
+ * system call.
  */
 #ifndef STRAND_CHAN_H
 #define STRAND_CHAN_H
@@ -89,15 +100,18 @@ STRAND_BLOCKS STRAND_CHECKED int strand_chan_send(strand_chan chan, const void *
  * STRAND_SYSTEM if there is no memory.
  */
 STRAND_BLOCKS STRAND_CHECKED int strand_chan_receive(strand_chan chan, void *value);
-/** Send a value, or receive one, without waiting. Neither is a cancellation point. Returns 0, -EAGAIN if the call would
- * have to wait, or -EPIPE if the channel is closed (and, to receive, empty). */
+/** Send a copy of *value without waiting. `value` is as for strand_chan_send. Returns 0, -EAGAIN if the call would have
+ * to wait for room or a receiver, or -EPIPE if the channel is closed; with an error nothing was sent. */
 STRAND_CHECKED int strand_chan_try_send(strand_chan chan, const void *value);
+/** Receive a value into *value without waiting. Returns 0, -EAGAIN if the call would have to wait for a value, or
+ * -EPIPE if the channel is closed and empty; with an error *value is unchanged. */
 STRAND_CHECKED int strand_chan_try_receive(strand_chan chan, void *value);
 /**
  * Put a copy of *value into a channel from any thread of the process, plain threads included. The call never waits: a
  * value that finds no room is queued like the value of a waiting sender. A value that a strand of the channel's run
  * posts is in the channel when the call returns. A value from elsewhere arrives later; the values of one thread keep
- * their order. The run must last until the call has returned.
+ * their order. The run must last until the call has returned. Cost: from outside the run an allocation, and a system
+ * call if that wakes a thread.
  *
  * Returns 0 if the value is or will be in the channel; it is then received or goes to the drop function. Returns -EPIPE
  * if the channel is closed or gone, -ENOMEM if there is no memory, or -EINVAL if `value` is NULL and values have a
@@ -105,15 +119,18 @@ STRAND_CHECKED int strand_chan_try_receive(strand_chan chan, void *value);
  */
 STRAND_CHECKED int strand_chan_post(strand_chan chan, const void *value);
 /** Close a channel. Later sends return -EPIPE; receivers still get the values in the buffer and those of queued
- * senders. Closing a closed channel has no effect. The call never suspends. */
+ * senders. Closing a closed channel has no effect. Cost: O(waiters). */
 void strand_chan_close(strand_chan chan);
-/** Get the number of values in the buffer, or the number that the buffer can hold. Neither counts queued senders. */
+/** Get the number of values in the buffer. Queued senders do not count. Other strands may change it at once. */
 size_t strand_chan_length(strand_chan chan);
+/** Get the number of values that the buffer can hold; 0 for a rendezvous. */
 size_t strand_chan_capacity(strand_chan chan);
 
-/** Make the case of a send or of a receive. `value` must stay valid until the select returns. The case's result is 0,
- * or -EPIPE if the channel is closed (and, to receive, empty). */
+/** Make the case of sending a copy of *value. *value must stay valid and unchanged until the select returns. The case's
+ * result is 0, or -EPIPE if the channel is closed. Cost: a few ns. */
 strand_case strand_on_send(strand_chan chan, const void *value) STRAND_KEEPS_(2);
+/** Make the case of receiving a value into *value, which must stay valid until the select returns. The case's result is
+ * 0, or -EPIPE if the channel is closed and empty. Cost: a few ns. */
 strand_case strand_on_receive(strand_chan chan, void *value);
 
 /** Typed forms of the functions of a channel, which take a handle of a STRAND_CHAN type. `type` is the type of the

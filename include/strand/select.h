@@ -12,7 +12,15 @@
  * strand/sync.h (semaphores, events, groups, latches) and strand/io.h (descriptors, signals). This header has the cases
  * of strands and of time.
  *
- * Which callers: strand_ticker_every, any thread. All other functions, strands.
+ * Which callers:
+ *
+ *   any thread          strand_ticker_every
+ *   any strand          all other functions
+ *   a signal handler    no function
+ *
+ * Suspension: only strand_select and strand_wait_tick may suspend the caller. They are cancellation points.
+ *
+ * Cost: a few nanoseconds, unless a function says otherwise.
  */
 #ifndef STRAND_SELECT_H
 #define STRAND_SELECT_H
@@ -49,8 +57,9 @@ typedef STRAND_FLAGS_(strand_select_flag) strand_select_flags;
  * STRAND_SELECT_ORDERED. An array may list the same channel several times, for sending and for receiving; a select
  * never sends to itself.
  *
- * The caller owns the array; strand_select writes only the `result` of the case that happened. The values that cases
- * point to must stay valid until the call returns. Cost: O(count).
+ * The caller owns the array; strand_select writes only the `result` of the case that happened. The objects and values
+ * that cases point to must stay valid until the call returns. An interrupted call has performed no case. Cost:
+ * O(count); about 60 ns with four channels, one of which has a waiter.
  *
  * Returns the index of the case that happened; its `result` is 0 or a negated errno code, such as -EPIPE for a closed
  * channel. Returns -EAGAIN if STRAND_SELECT_NOW is set and no case can happen now. Returns -EPIPE if no case can ever
@@ -64,11 +73,13 @@ STRAND_BLOCKS int strand_select(strand_case *cases, size_t count, strand_select_
 strand_case strand_case_drop(strand_case c);
 
 /** Make the case that a strand has ended, which strand_wait waits for too. A stale handle counts as ended. Passing {0}
- * or the calling strand is misuse. */
+ * or the calling strand is misuse. The case's result is 0. */
 strand_case strand_on_end(strand other);
-/** Make the case that the run is being shut down, which strand_wait_stopping (strand/pool.h) waits for too. */
+/** Make the case that the run is being shut down, which strand_wait_stopping (strand/pool.h) waits for too. The case's
+ * result is 0. */
 strand_case strand_on_stopping(void);
-/** Make the case that an instant has come. The instant {0} never comes. */
+/** Make the case that an instant has come. The instant {0} never comes. The case's result is 0. A select that waits for
+ * it costs O(log timers of the pool) more. */
 strand_case strand_on_time(strand_time when);
 
 /* ---- tickers --------------------------------------------------------------------------------------------- */
@@ -86,11 +97,13 @@ strand_ticker strand_ticker_every(int64_t period_ns);
 /**
  * Wait for the next tick of a ticker. A late caller does not move the later ticks. Returns the number of ticks that
  * were missed since the last call: 0 for a caller that keeps up. An interrupted call consumes no tick. Throws
- * STRAND_SYSTEM if there is no memory for a timer.
+ * STRAND_SYSTEM if there is no memory for a timer. The caller owns *ticker, which must stay valid until the call
+ * returns. Cost: like strand_sleep_until, O(log timers of the pool).
  */
 STRAND_BLOCKS uint64_t strand_wait_tick(strand_ticker *ticker);
-/** Make the case that the next tick of a ticker has come. The ticker must stay valid until the select returns; its
- * field `missed` then holds the number of missed ticks. */
+/** Make the case that the next tick of a ticker has come. *ticker must stay valid until the select returns; its field
+ * `missed` then holds the number of missed ticks. The case's result is 0. A select that waits for it costs O(log timers
+ * of the pool) more. */
 strand_case strand_on_tick(strand_ticker *ticker);
 
 #ifdef __cplusplus

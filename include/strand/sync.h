@@ -8,8 +8,19 @@
  *         ...
  *     }
  *
- * Which callers: strands of one run at a time, never plain threads. Unless its text says otherwise, a function costs a
- * few nanoseconds when the caller need not wait. NULL for an object is misuse.
+ * Which callers:
+ *
+ *   strands of one run at a time      all functions and macros
+ *   plain threads, signal handlers    none
+ *
+ * Suspension: the functions marked STRAND_BLOCKS, and STRAND_LOCKED, STRAND_READ_LOCKED, STRAND_WRITE_LOCKED and
+ * STRAND_PERMIT, may suspend the caller. They are cancellation points: an interrupted call has acquired nothing, and
+ * has consumed no signal. All other functions never suspend.
+ *
+ * Cost: about 10 ns if the caller need not wait, unless a function says otherwise. Waiting adds a switch to another
+ * strand and back. Waking a strand on a sleeping thread takes a system call.
+ *
+ * NULL for an object is misuse.
  *
  * Memory. The caller allocates these objects; the library never moves or copies them. An object owns no memory and
  * needs no release. Initialise it by its macro (STRAND_MUTEX_INIT, STRAND_SEMAPHORE_INIT(n), ...) or by zeroes, as
@@ -122,14 +133,16 @@ STRAND_BLOCKS void strand_rwlock_read(strand_rwlock *lock);
  * the writer or by a reader is misuse, and so is ending while the lock is held. An interrupted call does not hold the
  * lock. Throws STRAND_SYSTEM if there is no memory to record the lock. */
 STRAND_BLOCKS void strand_rwlock_write(strand_rwlock *lock);
-/** Lock a read-write lock for reading, or for writing, if that needs no waiting. Neither is a cancellation point.
- * Returns 0, or -EAGAIN if the caller would have to wait. Throws STRAND_SYSTEM if there is no memory to record the
- * lock. */
+/** Lock a read-write lock for reading if that needs no waiting. Returns 0, or -EAGAIN if the caller would have to wait.
+ * Throws STRAND_SYSTEM if there is no memory to record the lock. */
 STRAND_CHECKED int strand_rwlock_try_read(strand_rwlock *lock);
+/** Lock a read-write lock for writing if that needs no waiting. Returns 0, or -EAGAIN if the caller would have to wait.
+ * Throws STRAND_SYSTEM if there is no memory to record the lock. */
 STRAND_CHECKED int strand_rwlock_try_write(strand_rwlock *lock);
 /** Unlock a read-write lock that the caller holds for reading. A call by another strand is misuse. */
 void strand_rwlock_read_done(strand_rwlock *lock);
-/** Unlock a read-write lock that the caller holds for writing. A call by another strand is misuse. */
+/** Unlock a read-write lock that the caller holds for writing. If readers are first in the queue, all of them that no
+ * writer precedes hold it then. A call by another strand is misuse. Cost: O(readers that it wakes). */
 void strand_rwlock_write_done(strand_rwlock *lock);
 /** Lock a read-write lock until the enclosing block ends, however the block ends. They wait and throw like
  * strand_rwlock_read and strand_rwlock_write. */
@@ -159,20 +172,25 @@ STRAND_BLOCKS void strand_semaphore_acquire(strand_semaphore *semaphore);
 /** Acquire n permits of a semaphore at once. The call waits until n permits are available; later callers get none
  * meanwhile. Asking a bounded semaphore for more than its bound is misuse. An interrupted call has acquired none. */
 STRAND_BLOCKS void strand_semaphore_acquire_many(strand_semaphore *semaphore, uint32_t n);
-/** Acquire one permit of a semaphore, or n permits, if that needs no waiting. Neither is a cancellation point. Returns
- * 0, or -EAGAIN if the caller would have to wait. */
+/** Acquire one permit of a semaphore if that needs no waiting. Returns 0, or -EAGAIN if the caller would have to
+ * wait. */
 STRAND_CHECKED int strand_semaphore_try_acquire(strand_semaphore *semaphore);
+/** Acquire n permits of a semaphore at once if that needs no waiting. Returns 0, or -EAGAIN if the caller would have to
+ * wait; it has acquired none then. */
 STRAND_CHECKED int strand_semaphore_try_acquire_many(strand_semaphore *semaphore, uint32_t n);
-/** Release one permit, or n permits, to a semaphore. The caller need not have acquired them. Exceeding the bound, or
- * 2^60 permits, is misuse. */
+/** Release one permit to a semaphore. The caller need not have acquired it. Exceeding the bound, or 2^60 permits, is
+ * misuse. */
 void strand_semaphore_release(strand_semaphore *semaphore);
+/** Release n permits to a semaphore at once. The caller need not have acquired them. Exceeding the bound, or 2^60
+ * permits, is misuse. Cost: O(waiters that it wakes). */
 void strand_semaphore_release_many(strand_semaphore *semaphore, uint32_t n);
 /** Get the number of permits that are available now. */
 uint64_t strand_semaphore_permits(const strand_semaphore *semaphore);
 /** Acquire one permit here and release it when the enclosing block ends, however the block ends. It waits and throws
  * like strand_semaphore_acquire. */
 #define STRAND_PERMIT(semaphore) STRAND_GUARD_(strand_permit_, strand_semaphore_enter_(semaphore))
-/** Make the case that a semaphore has a permit. The select acquires one permit. */
+/** Make the case that a semaphore has a permit. The select acquires one permit. The semaphore must stay valid until the
+ * select returns. The case's result is 0. */
 strand_case strand_on_permit(strand_semaphore *semaphore);
 
 /* ---- barriers -------------------------------------------------------------------------------------------- */
@@ -223,7 +241,8 @@ typedef struct strand_event {
 /** Initialise an event. */
 #define STRAND_EVENT_INIT STRAND_ZEROED_
 
-/** Wait until an event is set. */
+/** Wait until an event is set. The call returns at once if it is set. An interrupted call has no effect. The event must
+ * stay valid until the call returns. */
 STRAND_BLOCKS void strand_event_wait(strand_event *event);
 /** Set an event. All waiters continue, even if the event is cleared before they run. Cost: O(waiters). */
 void strand_event_set(strand_event *event);
@@ -231,7 +250,7 @@ void strand_event_set(strand_event *event);
 void strand_event_clear(strand_event *event);
 /** Check whether an event is set. Returns true if the event is set; the call that set it happens before this result. */
 bool strand_event_is_set(const strand_event *event);
-/** Make the case that an event is set. */
+/** Make the case that an event is set. The event must stay valid until the select returns. The case's result is 0. */
 strand_case strand_on_event(strand_event *event);
 
 /* ---- wait groups and latches ----------------------------------------------------------------------------- */
@@ -254,12 +273,14 @@ void strand_group_add(strand_group *group, uint32_t n);
 /** Report that one operation of a wait group is done. The last one wakes all waiters. More calls than operations were
  * added is misuse. Cost: O(waiters) for the last call. */
 void strand_group_done(strand_group *group);
-/** Wait until no operation of a wait group is in progress. */
+/** Wait until no operation of a wait group is in progress. The call returns at once if there is none. An interrupted
+ * call has no effect. All strand_group_done calls happen before the return. */
 STRAND_BLOCKS void strand_group_wait(strand_group *group);
 /** Get the number of operations in progress. Returns 0 if none is; all strand_group_done calls happen before that
  * result. */
 uint64_t strand_group_count(const strand_group *group);
-/** Make the case that no operation of a wait group is in progress. */
+/** Make the case that no operation of a wait group is in progress. The group must stay valid until the select returns.
+ * The case's result is 0. */
 strand_case strand_on_group(strand_group *group);
 
 /** A latch: counts down to 0 and stays there. {0} has counted down already. */
@@ -278,9 +299,11 @@ typedef struct strand_latch {
 /** Decrease the count of a latch by n. At 0 all waiters continue. Counting below 0 is misuse. Cost: O(waiters) for the
  * call that reaches 0. */
 void strand_latch_count_down(strand_latch *latch, uint32_t n);
-/** Wait until the count of a latch is 0. */
+/** Wait until the count of a latch is 0. The call returns at once if it is. An interrupted call has no effect. All
+ * calls that counted down happen before the return. */
 STRAND_BLOCKS void strand_latch_wait(strand_latch *latch);
-/** Make the case that the count of a latch is 0. */
+/** Make the case that the count of a latch is 0. The latch must stay valid until the select returns. The case's result
+ * is 0. */
 strand_case strand_on_latch(strand_latch *latch);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
