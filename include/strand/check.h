@@ -25,6 +25,15 @@
  *
  * The header does nothing if STRAND_CHECK_NOTHING is defined.
  *
+ * Which callers:
+ *
+ *   any thread          strand_check_locked, strand_check_unlocked; on a plain thread they have no effect
+ *   a signal handler    no function
+ *
+ * Suspension: no function suspends or is a cancellation point.
+ *
+ * Cost: some tens of nanoseconds for each checked call, unless a function says otherwise.
+ *
  *     cc -include strand/check.h ...          checks all files of a program
  *     cc -D_GNU_SOURCE= -include strand/check.h ...
  *

@@ -2,8 +2,17 @@
  * Diagnostics of a run (strand_run): dumps of its strands, reports of who waits for whom and of what keeps a pool busy,
  * the watchdog's reports, and counters.
  *
- * Which callers: any thread may call the functions that print; a plain thread gets all runs of the process.
- * strand_stats_get is for strands.
+ * Which callers:
+ *
+ *   any thread          strand_dump, strand_waits_print, strand_busy_print; a plain thread gets all runs of the process
+ *   any strand          strand_stats_get
+ *   a signal handler    strand_dump, under the conditions of its text
+ *
+ * Suspension: no function suspends or is a cancellation point. Those that print block their thread while the descriptor
+ * blocks.
+ *
+ * Cost: O(strands) to print, while the other threads of the run stand still for a part of the time, unless a function
+ * says otherwise. No function costs a run anything that does not call it.
  */
 #ifndef STRAND_DEBUG_H
 #define STRAND_DEBUG_H
@@ -57,7 +66,7 @@ typedef struct strand_dump_options {
  * Any thread may call it. A signal handler may, if it has interrupted no function of this library but strand_dump (or
  * an idle thread), and no function of the C library that holds a lock, such as malloc: libunwind may need that lock. A
  * strand of a run with one thread that cannot be stopped from outside is not shown, unless dumps on SIGQUIT were
- * enabled. Seeded runs are not shown from outside.
+ * enabled. Seeded runs are not shown from outside. Cost: O(strands); a million strands take about 0.4 s.
  *
  * Returns 0, an error of the descriptor, or: -EAGAIN if nobody reads the descriptor; -EBUSY in a handler that has
  * interrupted a dump of this thread; -ESRCH on a plain thread if no run exists; -EOPNOTSUPP for a seeded run from
@@ -173,7 +182,8 @@ typedef struct strand_stats {
     uint64_t late_ns;  /* the longest of these cases so far, in nanoseconds */
 } strand_stats;
 /** Read the counters of the caller's run into *stats. The caller sets stats->size; the function fills in the fields
- * that this size covers. Counters of other threads may lag. The call does not suspend. */
+ * that this size covers. Counters of other threads may lag. Cost: O(threads of the run), a few ns each; the other
+ * threads do not stop. */
 void strand_stats_get(strand_stats *stats);
 
 #ifdef __cplusplus

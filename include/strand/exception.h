@@ -107,8 +107,8 @@ const char *strand_exception_why(const strand_exception *e);
 uint64_t strand_exception_progress(const strand_exception *e);
 /** Print an exception to a descriptor: kind, message, trace across strands, causes and suppressed exceptions. A long
  * list is cut, and its length is printed. Control characters in texts and names are printed as hexadecimal escapes. The
- * call blocks its thread while the descriptor blocks. Cost: looking up the functions of the trace, tens of microseconds
- * and more, and system calls. */
+ * call blocks its thread while the descriptor blocks. Cost: a look-up of each function in the trace, and system
+ * calls. */
 void strand_exception_print(const strand_exception *e, int fd);
 /** Get a reference to an exception that is valid beyond the catch block. The caller releases it by
  * strand_exception_release. Returns `e`. */

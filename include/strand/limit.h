@@ -9,9 +9,20 @@
  *   STRAND_WITHIN_LIMITS    for client libraries: hold a permit of each limit that applies here, for one request
  *   STRAND_DELEGATE         wrap a client of another library so that limits apply to its requests
  *
- * Which callers: strands of one run, never plain threads. The caller allocates semaphores and limits and keeps them as
- * long as any strand uses them. They own no memory and need no release. They must not be copied and must not lie on the
- * stack of a shared fibre.
+ * Which callers:
+ *
+ *   strands of one run                all functions and macros
+ *   plain threads, signal handlers    none
+ *
+ * Suspension: the functions marked STRAND_BLOCKS, and STRAND_PRIO_PERMIT, STRAND_LIMIT_PERMIT and STRAND_WITHIN_LIMITS,
+ * may suspend the caller. They are cancellation points: an interrupted call has acquired nothing. All other functions
+ * never suspend.
+ *
+ * Cost: some tens of nanoseconds and O(log waiters), unless a function says otherwise. Waiting adds a switch to another
+ * strand and back. Waking a strand on a sleeping thread takes a system call.
+ *
+ * The caller allocates semaphores and limits and keeps them as long as any strand uses them. They own no memory and
+ * need no release. They must not be copied and must not lie on the stack of a shared fibre.
  */
 #ifndef STRAND_LIMIT_H
 #define STRAND_LIMIT_H
@@ -60,8 +71,9 @@ typedef struct strand_prio_options {
     const char *name;                                        /* diagnostics only; not copied */
 } strand_prio_options;
 
-/** Initialise a priority semaphore. It owns no memory. Any strand may call it before others use the semaphore or after
- * all have finished; initialising a semaphore that strands wait for is misuse. */
+/** Initialise a priority semaphore. The call copies *options. The semaphore owns no memory. Any strand may call it
+ * before others use the semaphore or after all have finished; initialising a semaphore that strands wait for is
+ * misuse. */
 void strand_prio_init(strand_prio_semaphore *sem, const strand_prio_options *options);
 
 /**
@@ -115,8 +127,10 @@ strand_case strand_on_prio_permit(strand_prio_semaphore *sem, const void *key);
  */
 size_t strand_prio_prune(strand_prio_semaphore *sem, size_t keep, const char *why);
 
-/** Get the number of waiters, or the number of permits in use, of a priority semaphore. */
+/** Get the number of waiters of a priority semaphore. Other strands may change it at once. Cost: a few ns. */
 size_t strand_prio_waiting(const strand_prio_semaphore *sem);
+/** Get the number of permits of a priority semaphore that are in use. Other strands may change it at once. Cost: a few
+ * ns. */
 size_t strand_prio_in_flight(const strand_prio_semaphore *sem);
 
 /* ---- limits ---------------------------------------------------------------------------------------------- */
@@ -128,8 +142,9 @@ typedef struct strand_limit {
 
 /** Initialise a limit with a number of permits, at least 1. `name` may be NULL; it is not copied. */
 void strand_limit_init(strand_limit *limit, size_t permits, const char *name);
-/** Acquire a permit of a limit. The call waits until one is free. An interrupted call has acquired none. Throws
- * STRAND_SYSTEM if there is no memory. */
+/** Acquire a permit of a limit. The call waits until one is free, in FIFO order. The caller releases the permit by
+ * strand_limit_release. An interrupted call has acquired none. Throws STRAND_SYSTEM if there is no memory to wait.
+ * Cost: some tens of ns if a permit is free; else O(log waiters) and the wait. */
 STRAND_BLOCKS void strand_limit_acquire(strand_limit *limit);
 /** Hold a permit of a limit until the enclosing block ends, however the block ends. It waits and throws like
  * strand_limit_acquire. */
@@ -140,9 +155,10 @@ STRAND_CHECKED int strand_limit_try_acquire(strand_limit *limit);
 /** Release a permit of a limit. The first waiter gets it. Releasing more permits than were acquired is misuse. The call
  * never suspends. */
 void strand_limit_release(strand_limit *limit);
-/** Make the case that a limit has a permit. The select acquires the permit. */
+/** Make the case that a limit has a permit. The select acquires the permit. The limit must stay valid until the select
+ * returns. The case's result is 0, or -ENOMEM if there is no memory to wait. */
 strand_case strand_on_limit(strand_limit *limit);
-/** Get the number of permits in use. */
+/** Get the number of permits of a limit that are in use. Other strands may change it at once. Cost: a few ns. */
 size_t strand_limit_in_flight(const strand_limit *limit);
 
 /**
@@ -152,23 +168,25 @@ size_t strand_limit_in_flight(const strand_limit *limit);
  */
 #define STRAND_LIMIT(limit) STRAND_GUARD_(strand_limit_bound_, strand_limit_enter_(limit))
 
-/** Permits that were acquired together. */
+/** Permits that were acquired together. The caller allocates the struct and need not initialise it. */
 typedef struct strand_held {
     uint64_t bits[10];
 } strand_held;
 
 /**
- * Acquire one permit of each limit that applies here, for one request of a client library. The call acquires all
- * permits or none: an interrupted call releases those that it had. It acquires the limits in one total order, so
- * strands whose limits overlap cannot deadlock. A strand that calls it again before it has released the permits may
- * wait for itself. Throws STRAND_SYSTEM if there is no memory; it has acquired none then. Cost: O(limits log limits).
+ * Acquire one permit of each limit that applies here, for one request of a client library. The call records the permits
+ * in *held, which the caller owns and keeps until it passes it to strand_limits_release. The call acquires all permits
+ * or none: an interrupted call releases those that it had. It acquires the limits in one total order, so strands whose
+ * limits overlap cannot deadlock. A strand that calls it again before it has released the permits may wait for itself.
+ * Throws STRAND_SYSTEM if there is no memory; it has acquired none then. Cost: O(limits log limits).
  */
 STRAND_BLOCKS void strand_limits_acquire(strand_held *held);
 /** Acquire one permit of each limit that applies here if that needs no waiting. The call is not a cancellation point.
  * Returns 0, or -EAGAIN if a limit has no free permit. Throws STRAND_SYSTEM if there is no memory. After an error or an
  * exception *held holds nothing; releasing it has no effect. */
 STRAND_CHECKED int strand_limits_try_acquire(strand_held *held);
-/** Release the permits in *held, even if other limits apply by now. The call never suspends. */
+/** Release the permits in *held, even if other limits apply by now. *held may be used again or dropped afterwards.
+ * Cost: O(limits log waiters). */
 void strand_limits_release(strand_held *held);
 /** Hold a permit of each limit that applies here until the enclosing block ends, however the block ends. It waits like
  * strand_limits_acquire. */

@@ -17,8 +17,17 @@
  * them. The messages of several senders arrive in the order in which their sends completed; a signal handler that sends
  * in the middle of a send of the interrupted thread completes first. Receivers are served in FIFO order.
  *
- * Which callers: strand_port_send, strand_port_close and strand_port_info_get, any thread of the process and signal
- * handlers. All other functions, strands of the run that opened the port.
+ * Which callers:
+ *
+ *   any thread, signal handlers           strand_port_send, strand_port_close, strand_port_info_get
+ *   the owner of the scope, or any        strand_port_open
+ *   strand of the run if it is open
+ *   strands of the run that opened it     all other functions
+ *
+ * Suspension: only strand_port_receive may suspend the caller. It is a cancellation point. All other functions never
+ * suspend.
+ *
+ * Cost: about 40 ns and the copy of the message, unless a function says otherwise.
  */
 #ifndef STRAND_PORT_H
 #define STRAND_PORT_H
@@ -74,7 +83,7 @@ strand_port strand_port_open(strand_scope scope, size_t message_size, size_t slo
  * Send a copy of `size` bytes at `message`. `message` may be NULL only if `size` is 0. Any thread of the process may
  * send: strands of any run, plain threads, and signal handlers, which may interrupt anything, even another send. Such a
  * handler must return and not leave by siglongjmp. The call never waits, allocates nothing and preserves errno. Cost:
- * about 40 ns, and a wake-up if a strand waits for the message.
+ * about 40 ns and the copy, and a system call if a strand waits for the message.
  *
  * Returns 0 if the port has the message; the message is then received or goes to the drop function. The other results
  * mean that nothing was sent. Returns -EAGAIN if no slot is free or 255 sends are in progress, -EMSGSIZE if `size`
@@ -83,7 +92,8 @@ strand_port strand_port_open(strand_scope scope, size_t message_size, size_t slo
  */
 STRAND_CHECKED int strand_port_send(strand_port port, const void *message, size_t size);
 /** Close a port. Later sends return -EPIPE; receivers still get the messages that are in the port. Closing a port that
- * is closed or gone has no effect. Any thread and signal handlers may call it. The call never suspends. */
+ * is closed or gone has no effect. Any thread and signal handlers may call it. Cost: a few atomic operations, and a
+ * system call if a strand waits at the port. */
 void strand_port_close(strand_port port);
 
 /**
@@ -98,8 +108,9 @@ STRAND_BLOCKS int64_t strand_port_receive(strand_port port, void *message, size_
  * a cancellation point. Returns the length of the message, -EAGAIN if the port is empty, or -EPIPE if it is closed and
  * empty. */
 STRAND_CHECKED int64_t strand_port_try_receive(strand_port port, void *message, size_t room);
-/** Make the case that a port has a message. The select receives it into `message`, which must stay valid until the
- * select returns. The case's result is the length of the message, or -EPIPE if the port is closed and empty. */
+/** Make the case that a port has a message. The select receives it into `message`, whose size `room` is at least the
+ * maximum size of the port's messages and which must stay valid until the select returns. The case's result is the
+ * length of the message, or -EPIPE if the port is closed and empty. */
 strand_case strand_on_message(strand_port port, void *message, size_t room);
 
 /** Figures of a port. */

@@ -6,7 +6,15 @@
  * keeps pinned strands apart, and moves the tasks of threads that leave the pool. docs/schedulers.md shows how to write
  * a scheduler; tests/spec/schedulers.c has several.
  *
- * Which callers: the functions of a scheduler call strand_task_rank.
+ * Which callers:
+ *
+ *   push, pick and take of a scheduler    strand_task_rank
+ *   other code                            no function
+ *
+ * Suspension: strand_task_rank never suspends, and the functions of a scheduler must not.
+ *
+ * Cost: a few nanoseconds for strand_task_rank, unless its text says otherwise. What the functions of a scheduler cost,
+ * each switch and each wake-up of the pool costs, under the pool's lock.
  */
 #ifndef STRAND_SCHEDULER_H
 #define STRAND_SCHEDULER_H

@@ -7,8 +7,16 @@
  * A seeded run plays sequentially consistent executions only. All simulated threads share the thread-local variables of
  * the program, because one thread of the system plays them.
  *
- * Which callers: strand_sim_thread and strand_sim_signal, strands. strand_sim_sleep and strand_sim_search, plain
- * threads.
+ * Which callers:
+ *
+ *   any strand          strand_sim_thread, strand_sim_signal
+ *   plain threads       strand_sim_sleep, strand_sim_search
+ *   a signal handler    no function
+ *
+ * Suspension: no function suspends or is a cancellation point. strand_sim_sleep and strand_sim_search block their
+ * thread.
+ *
+ * Cost: some microseconds and an allocation, unless a function says otherwise. These functions are for tests.
  */
 #ifndef STRAND_SIM_H
 #define STRAND_SIM_H
@@ -100,7 +108,8 @@ typedef struct strand_sim_found {
  *
  * With STRAND_SEED in the environment, fn runs once under that seed and in the calling process, so that a debugger can
  * follow: this replays a seed. Other threads of the program do not exist in the child. A strand that neither ends nor
- * suspends keeps the search from ending. The call blocks its thread; a strand must not call it.
+ * suspends keeps the search from ending. The call blocks its thread; a strand must not call it. Cost: that of a child
+ * process and a run for each seed.
  *
  * Returns 1 if a seed failed and 0 if none did, with *found filled in unless `found` is NULL; the caller sets
  * found->size, and the function fills in the fields that this size covers. Returns a negated errno code if no process
@@ -114,7 +123,7 @@ int strand_sim_search(const strand_options *options, uint64_t first, uint64_t co
  * Run fn(arg) on a plain thread, to test what plain threads of a program do, such as posting to a channel. In a seeded
  * run it is a simulated thread, so that the seed chooses when it runs; else it is a thread of the system. The run ends
  * only when the thread has ended. The result of fn is ignored. The caller is a strand; the call does not suspend.
- * Returns 0 or a negated errno code.
+ * Returns 0 or a negated errno code. Cost: without a seed that of a system thread, tens of microseconds.
  */
 int strand_sim_thread(strand_fn *fn, void *arg);
 
@@ -122,7 +131,7 @@ int strand_sim_thread(strand_fn *fn, void *arg);
  * Sleep for `ns` nanoseconds on a plain thread: one of strand_sim_thread, or in an offloaded function, where it stands
  * for a call that takes its time. In a seeded run virtual time passes and other threads run meanwhile; else the thread
  * blocks, at most until a signal arrives. Any plain thread may call it. A call by a strand is misuse; strands use
- * strand_sleep.
+ * strand_sleep. Cost: `ns` nanoseconds, virtual ones in a seeded run.
  */
 void strand_sim_sleep(int64_t ns);
 
