@@ -170,8 +170,8 @@ typedef STRAND_FLAGS_(strand_scope_flag) strand_scope_flags;
  * Wait for all children of a scope and consume them, in the order in which they end. A failure does not end the call
  * early. Results go to the drop functions.
  *
- * Throws the first failure, with further ones suppressed in it. A child that was cancelled and ended interrupted is no
- * failure:
+ * Throws the first failure, with further ones suppressed in it. For a child that was cancelled and ended interrupted,
+ * the canceller decides:
  *
  *  - If the owner or a policy of the scope cancelled it, the call throws nothing for it.
  *  - If another strand cancelled it, the call throws STRAND_CHILD_CANCELLED.

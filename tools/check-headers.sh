@@ -2,7 +2,8 @@
 # usage: tools/check-headers.sh HEADER...
 #
 # Every public header compiles alone, twice in one file too, in C and in C++, without a warning, and in strict C11; and
-# without -fexceptions, which only the macros that open blocks need.
+# without -fexceptions, which only the macros that open blocks need. Its comments state callers, suspension and cost
+# (tools/check-comments.py).
 # CC, CXX, CLANG and CLANGXX name the compilers.
 set -u
 
@@ -34,6 +35,7 @@ for header; do
         try "$header" "$cxx" -x c++ -std=c++17 -fexceptions ${warnings% *}
     done
 done
+tools/check-comments.py "$@" || status=1
 [ $# -gt 0 ] || status=1
 [ $status -ne 0 ] || echo "headers: ok"
 exit $status

@@ -34,12 +34,28 @@
  * A reference to an actor is a plain value. It may be kept and passed on, and stays safe when the actor has ended: a
  * message sent to it then is a dead letter. Nothing in this header assumes that the actor is in this process.
  *
- * Which callers. Any strand of the run may call a function, unless its text says "in a turn". A turn is the time in
- * which the strand of an actor handles a message or runs a function of the actor's class; strands that it has spawned
- * are not in a turn. Calling such a function elsewhere is misuse. Plain threads and strands of other runs may only call
- * strand_tell, strand_tell_as and strand_actor_give. A function whose text does not say that it waits does not suspend,
- * does not throw, costs some tens of nanoseconds, and takes at most the lock of one actor. docs/model.md has the rules
- * in one place, docs/protocols/actor.md explains how they are kept.
+ * Which callers:
+ *
+ *   any thread            strand_tell, strand_tell_as, strand_actor_give
+ *   an actor in a turn    strand_actor_spawn_child, strand_actor_scope, strand_actor_watch, strand_actor_unwatch,
+ *                         strand_actor_become, strand_actor_unbecome, strand_actor_unstash_all, strand_actor_timer,
+ *                         strand_actor_timer_stop, strand_actor_receive_timeout
+ *   the same, with the    strand_message_forward, strand_message_take, strand_message_unhandled, strand_message_stash
+ *   message in hand
+ *   any strand of the     all other functions
+ *   actor's run
+ *   a signal handler      no function
+ *
+ * A turn is the time in which the strand of an actor handles a message or runs a function of the actor's class. Strands
+ * that it has spawned are not in a turn. Calling a function of the second or third row elsewhere is misuse.
+ *
+ * Suspension: strand_ask and strand_actor_wait may suspend the caller and are cancellation points. strand_tell,
+ * strand_tell_as, strand_actor_give, strand_reply and strand_message_forward may and are only if a full mailbox lets
+ * senders wait (strand_tell). All other functions never suspend, unless a function says otherwise.
+ *
+ * Cost: some tens of nanoseconds, and the lock of at most one actor, unless a function says otherwise. A function
+ * throws only if its text says so. docs/model.md has the rules in one place, docs/protocols/actor.md explains how they
+ * are kept.
  *
  * strand/actors.h, which this header includes, has systems, dispatchers, routers and published events.
  */
@@ -109,7 +125,8 @@ typedef struct strand_message {
 /** Write a message as three arguments: its type, a struct with these members, and the size. STRAND_MSG(name) or
  * STRAND_MSG(name, .member = value, ...). */
 #define STRAND_MSG(...) STRAND_MSG_(__VA_ARGS__, )
-/** Get the body of a message if it has that type, else NULL. The macro evaluates `message` twice. */
+/** Get the body of a message, as a pointer to the struct `name`, if the message has that type, else NULL. The macro
+ * evaluates its argument `message` twice, so pass a variable, not a call. Cost: one comparison. */
 #define STRAND_IS(message, name)                                                                                       \
     ((message)->type == &name##_message ? STRAND_CAST_(name *, (message)->body) : STRAND_NULL_(name *))
 
@@ -281,10 +298,9 @@ typedef struct strand_actor_attr {
 #define STRAND_ACTOR_ATTR(...) STRAND_SIZED_(strand_actor_attr, __VA_ARGS__)
 
 /**
- * Spawn an actor. strand_actor_spawn makes a top-level actor of a system, below /user. strand_actor_spawn_child makes a
- * child of the actor in whose turn the caller is. `attr` may be NULL. The call copies `size` bytes of `args`. The actor
- * first runs when it gets a message, or at once if its class has a start function. It ends when it, its parent or its
- * system is stopped. Cost: about 100 ns, with a message and the end.
+ * Spawn a top-level actor of a system, below /user. `attr` may be NULL. The call copies `size` bytes of `args`. The
+ * actor first runs when it gets a message, or at once if its class has a start function. It ends when it, its parent or
+ * its system is stopped. Cost: about 100 ns, with a message and the end.
  *
  * Returns the reference of the actor. Throws STRAND_SYSTEM if no actor was made: -ENOMEM without memory; -EEXIST if a
  * sibling has the name; -EINVAL for an invalid name; -ENOENT for an unknown dispatcher; -ESHUTDOWN if the system has
@@ -294,6 +310,9 @@ typedef struct strand_actor_attr {
  */
 strand_actor strand_actor_spawn(strand_actors system, const strand_actor_attr *attr, const strand_actor_class *class_,
                                 const void *args, size_t size);
+/** Spawn a child of the actor in whose turn the caller is. It works like strand_actor_spawn, and the child ends before
+ * its parent. The call is for turns only. Returns the reference of the child. Throws what strand_actor_spawn throws.
+ * Cost: that of strand_actor_spawn. */
 strand_actor strand_actor_spawn_child(const strand_actor_attr *attr, const strand_actor_class *class_, const void *args,
                                       size_t size);
 
@@ -315,19 +334,24 @@ enum strand_stopping {
  */
 int strand_actor_stop(strand_actor actor, enum strand_stopping how);
 
-/** Suspend an actor, or resume it. A suspended actor handles no messages; they wait until it is resumed, restarted or
- * stopped. Both take effect after the message in hand, and the latest of them wins (docs/protocols/actor.md). Resuming
- * a failed actor is the decision STRAND_RESUME, ahead of its supervisor. Neither waits. They return what
- * strand_actor_stop returns. */
+/** Suspend an actor. A suspended actor handles no messages; they wait until it is resumed, restarted or stopped. The
+ * call does not wait: it takes effect after the message in hand, and the latest of suspend and resume wins
+ * (docs/protocols/actor.md). Returns what strand_actor_stop returns. */
 int strand_actor_suspend(strand_actor actor);
+/** Resume a suspended actor. The call does not wait: it takes effect after the message in hand, and the latest of
+ * suspend and resume wins. Resuming a failed actor is the decision STRAND_RESUME, ahead of its supervisor. Returns what
+ * strand_actor_stop returns. */
 int strand_actor_resume(strand_actor actor);
 /** Restart an actor, as a supervisor does by STRAND_RESTART. A suspended actor is resumed by it. It has no effect on
  * the root actor `/`. The call does not wait. Returns what strand_actor_stop returns. */
 int strand_actor_restart(strand_actor actor);
 
-/** Get the actor in whose turn the caller is, its parent, or its system, or {0} if there is none. */
+/** Get the actor in whose turn the caller is, or {0} if the caller is in no turn. Cost: a few ns. */
 strand_actor strand_actor_self(void);
+/** Get the parent of the actor in whose turn the caller is, or {0} if the caller is in no turn or the actor is the
+ * root. Cost: a few ns. */
 strand_actor strand_actor_parent(void);
+/** Get the system of the actor in whose turn the caller is, or {0} if the caller is in no turn. Cost: a few ns. */
 strand_actors strand_actor_system(void);
 /** Write the path of an actor: /user/..., by names, with $ and a number for an actor without a name. `room` is the size
  * of `text` in bytes; `text` may be NULL if it is 0. Returns the length of the path, as snprintf does, or 0 if the
@@ -337,11 +361,12 @@ size_t strand_actor_path(strand_actor actor, char *text, size_t room);
  * found. The call takes the lock of all names of the system. Returns the actor, or {0} if there is none. NULL is
  * misuse. Cost: O(length). */
 strand_actor strand_actor_find(strand_actors system, const char *path);
-/** Get the scope of the message in hand, or of another running function of the class. In a turn. Strands spawned in it
- * must be joined or cancelled before that function returns. Strands that are left are cancelled and waited for, and
- * they are a failure of the actor (STRAND_LIVE_STRANDS). */
+/** Get the scope of the message in hand, or of another running function of the class. The call is for turns only and
+ * does not suspend. The handle goes stale when that function returns. Strands spawned in the scope must be joined or
+ * cancelled before. Strands that are left are cancelled and waited for, and they are a failure of the actor
+ * (STRAND_LIVE_STRANDS). Cost: a few ns. */
 strand_scope strand_actor_scope(void);
-/** Check whether an actor has ended, which may be of another run. Returns true if the actor has ended. */
+/** Check whether an actor has ended. The actor may be of another run. Returns true if the actor has ended. */
 bool strand_actor_ended(strand_actor actor);
 
 /**
@@ -371,7 +396,8 @@ bool strand_actor_ended(strand_actor actor);
  *
  * An actor that handles the question and neither answers nor reports it as unhandled lets the caller wait until the
  * actor ends or restarts. If it forwards the question, this applies to its current receiver. Two actors that ask each
- * other wait forever. Asking oneself in a turn is misuse, and so is NULL for the place.
+ * other wait forever. Asking oneself in a turn is misuse, and so is NULL for the place. Cost: that of two messages, and
+ * of a switch to another strand and back.
  */
 STRAND_BLOCKS STRAND_CHECKED int strand_ask(strand_actor to, const strand_message_type *type, const void *body,
                                             size_t size, const strand_message_type *into_type, void *into,
@@ -381,7 +407,8 @@ STRAND_BLOCKS STRAND_CHECKED int strand_ask(strand_actor to, const strand_messag
 /** Wait until an actor has ended: its stop function has returned and its name is free. What it did happens before the
  * return. Returns 0; -ENOMEM, or -EREMOTE if the actor belongs to another run, without waiting; or -EDEADLK as
  * strand_ask does, if the actor has failed and awaits the decision of the caller's actor. Waiting for oneself in a turn
- * is misuse. An actor that waits in a turn for an actor above it waits forever. */
+ * is misuse. An actor that waits in a turn for an actor above it waits forever. An interrupted call has no effect.
+ * Cost: some tens of ns beside the wait. */
 STRAND_BLOCKS int strand_actor_wait(strand_actor actor);
 
 /** The notice that an actor has ended, which each watcher gets once, after all messages of that actor. It has no
@@ -391,26 +418,28 @@ typedef struct strand_terminated {
 } strand_terminated;
 extern const strand_message_type strand_terminated_message;
 /** Watch an actor: the caller's actor gets a strand_terminated when it ends, or at once if it has ended. Watching it
- * again has no effect. The notice ends the watch; a restart of either actor does not. In a turn. Returns 0; or -ENOMEM,
- * or -EREMOTE if the actor belongs to another run, and it is not watched then. Cost: O(log watches of the caller). */
+ * again has no effect. The notice ends the watch; a restart of either actor does not. The call is for turns only.
+ * Returns 0; or -ENOMEM, or -EREMOTE if the actor belongs to another run, and it is not watched then. Cost: O(log
+ * watches of the caller). */
 int strand_actor_watch(strand_actor actor);
-/** Stop watching an actor. A notice that is in the mailbox already is discarded. In a turn. Cost: O(log watches of the
- * caller). */
+/** Stop watching an actor. A notice that is in the mailbox already is discarded. The call is for turns only. Cost:
+ * O(log watches of the caller). */
 void strand_actor_unwatch(strand_actor actor);
 
 /* ---- behaviours and stashed messages ----------------------------------------------------------------------- */
 
-/** Push another behaviour, or pop the last one. It handles the messages from the next one on. A restart pops all. Both
- * are called in a turn. strand_actor_become throws STRAND_SYSTEM with -ENOMEM if there is no memory, and nothing has
- * changed then. NULL is misuse, and so is popping more behaviours than were pushed. */
+/** Push another behaviour, which handles the messages from the next one on. A restart pops all. The call is for turns
+ * only. NULL is misuse. Throws STRAND_SYSTEM with -ENOMEM if there is no memory, and nothing has changed then. */
 void strand_actor_become(strand_behaviour *receive);
+/** Pop the last behaviour. The one below it, or `receive` of the class, handles the messages from the next one on. The
+ * call is for turns only. Popping more behaviours than were pushed is misuse. */
 void strand_actor_unbecome(void);
 /** Stash the message in hand until strand_actor_unstash_all or a restart. The message is not dropped, needs no room in
  * the mailbox and must not be used any more; it becomes a dead letter when the actor stops. A message that is not in
  * hand is misuse. Throws STRAND_SYSTEM with -ENOMEM if there is no memory; the message is still in hand then. */
 void strand_message_stash(strand_message *message);
-/** Put all stashed messages back, in their order, ahead of all waiting messages of any priority. In a turn. Returns the
- * number of messages that were put back. Cost: O(stashed messages). */
+/** Put all stashed messages back, in their order, ahead of all waiting messages of any priority. The call is for turns
+ * only. Returns the number of messages that were put back. Cost: O(stashed messages). */
 size_t strand_actor_unstash_all(void);
 
 /* ---- time -------------------------------------------------------------------------------------------------- */
@@ -421,8 +450,8 @@ size_t strand_actor_unstash_all(void);
  * the mailbox: an actor that is slower than its timer handles one tick after the other, and its mailbox does not grow.
  * The call copies `size` bytes of `body`; the message has no sender. `key` is any address; a timer of the same key is
  * replaced. Timers end with a restart and with the actor, and what an unsent message owns is dropped then. A repeated
- * message of a type with a drop function is misuse. In a turn. Cost: O(log timers). If there is no memory when the
- * timer is due, the message comes a millisecond later.
+ * message of a type with a drop function is misuse. The call is for turns only. Cost: O(log timers). If there is no
+ * memory when the timer is due, the message comes a millisecond later.
  *
  * Returns 0; -ENOMEM if there is no memory; or -EAGAIN if strand_options.max_strands is reached. After an error there
  * is no timer, and the caller still owns the contents.
@@ -430,7 +459,7 @@ size_t strand_actor_unstash_all(void);
 int strand_actor_timer(const void *key, int64_t after_ns, int64_t every_ns, const strand_message_type *type,
                        const void *body, size_t size);
 /** Stop the timer of a key, if there is one; what its message owns is dropped. A message of it that is in the mailbox
- * already is discarded; this holds for a replaced timer too. In a turn. Cost: O(log timers). */
+ * already is discarded; this holds for a replaced timer too. The call is for turns only. Cost: O(log timers). */
 void strand_actor_timer_stop(const void *key);
 /** The notice that an actor has had no message for the time of strand_actor_receive_timeout. It has no sender. At most
  * one is in the mailbox, and it is discarded if a message comes before it is handled. */
@@ -439,7 +468,8 @@ typedef struct strand_receive_timeout {
 } strand_receive_timeout;
 extern const strand_message_type strand_receive_timeout_message;
 /** Let the calling actor get a strand_receive_timeout whenever `ns` nanoseconds have passed since its last message was
- * handled. 0 and less switch this off, and so does a restart. In a turn. Returns what strand_actor_timer returns. */
+ * handled. 0 and less switch this off, and so does a restart. The call is for turns only. Returns what
+ * strand_actor_timer returns. Cost: O(log timers). */
 int strand_actor_receive_timeout(int64_t ns);
 
 /* ---- behind the macros ------------------------------------------------------------------------------------- */

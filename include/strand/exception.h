@@ -3,10 +3,12 @@
  *
  * Which callers:
  *
- *   any thread that has a reference    strand_exception_text and all other functions strand_exception_...
- *   any strand                         strand_throw, strand_throw_with, strand_rethrow, strand_suppress, strand_try,
- *                                      strand_unwinding, strand_must, STRAND_TRY
- *   a signal handler                   no function
+ *   any thread with a     strand_exception_text, strand_exception_code, strand_exception_kind, strand_exception_is,
+ *   reference             strand_exception_payload, strand_exception_cause, strand_exception_suppressed,
+ *                         strand_exception_who, strand_exception_why, strand_exception_progress,
+ *                         strand_exception_print, strand_exception_keep, strand_exception_release
+ *   any strand            all other functions, STRAND_TRY
+ *   a signal handler      no function
  *
  * Suspension: no function suspends by itself or is a cancellation point.
  *
