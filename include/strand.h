@@ -208,7 +208,8 @@ strand_exception *strand_scope_failure(strand_scope scope, strand *child);
  * STRAND_SERVICE O(children that it consumes). */
 STRAND_BLOCKS strand strand_scope_wait_next(strand_scope scope);
 /** Get the number of children that are anchored to a scope now, ended ones that are not consumed included. Returns 0 if
- * the scope is open and has been left. Only the owner may call it, or any strand of the run if the scope is open. */
+ * the scope is open and has been left. Only the owner may call it, or any strand of the run if the scope is open. Cost:
+ * a few ns. */
 size_t strand_scope_count(strand_scope scope);
 
 /**
@@ -284,7 +285,8 @@ STRAND_BLOCKS void *strand_join(strand child) STRAND_JOIN_SYMBOL_;
  * handle counts as ended. Waiting for {0}, or for oneself, is misuse. Cost: O(1), and O(waiters) at the end of that
  * strand. */
 STRAND_BLOCKS void strand_wait(strand other);
-/** Check whether a strand has ended. The call does not suspend. Returns true if it has ended or the handle is stale. */
+/** Check whether a strand has ended. The call does not suspend. Returns true if it has ended or the handle is stale.
+ * Cost: a few ns. */
 bool strand_ended(strand other);
 /**
  * Cancel a strand, any strand of the run: interrupt it from now on until it ends. `why`, the reason for traces, may be

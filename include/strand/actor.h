@@ -153,13 +153,14 @@ typedef struct strand_message {
  */
 int strand_tell(strand_actor to, const strand_message_type *type, const void *body, size_t size);
 /** Send a message to an actor in the name of another sender: an actor, which need not live, or {0}. In all other
- * respects it works like strand_tell. Returns what strand_tell returns. */
+ * respects it works like strand_tell. Returns what strand_tell returns. Cost: that of strand_tell. */
 int strand_tell_as(strand_actor to, strand_actor sender, const strand_message_type *type, const void *body,
                    size_t size);
 /** Send the memory at `body` itself to an actor, without a copy. The receiver owns the memory from now on; if it does
  * not take it (strand_message_take), the memory goes to the type's drop function. It waits like strand_tell, and any
  * thread may call it. Returns what strand_tell returns; after -EAGAIN, -ENOMEM and -EDEADLK the caller still owns the
- * memory. NULL is misuse, and so is memory in the stack of a shared fibre (strand/pool.h). */
+ * memory. NULL is misuse, and so is memory in the stack of a shared fibre (strand/pool.h). Cost: that of strand_tell,
+ * without the copy. */
 int strand_actor_give(strand_actor to, const strand_message_type *type, void *body);
 /** Answer a message: send a message to its sender. It waits like strand_tell. To answer later, or from a plain thread,
  * keep `message->sender` and use strand_tell. The first of several answers to a question counts, even if it is refused
@@ -175,7 +176,7 @@ STRAND_CHECKED int strand_reply(const strand_message *message, const strand_mess
 int strand_message_forward(strand_message *message, strand_actor to);
 /** Take over what the message in hand owns, so that it is not dropped. Returns the body, or NULL if it was taken
  * before. A copied body is valid while the message is handled; a given one belongs to the caller for good. A message
- * that is not in hand is misuse. */
+ * that is not in hand is misuse. Cost: a few ns. */
 void *strand_message_take(strand_message *message);
 /** Report the message in hand as unhandled: this is published (strand_actors_subscribe). If the message is a question
  * without an answer, its asker gets -EPIPE at once. The message is dropped like any other when its handling ends. A
@@ -434,9 +435,10 @@ void strand_actor_become(strand_behaviour *receive);
 /** Pop the last behaviour. The one below it, or `receive` of the class, handles the messages from the next one on. The
  * call is for turns only. Popping more behaviours than were pushed is misuse. */
 void strand_actor_unbecome(void);
-/** Stash the message in hand until strand_actor_unstash_all or a restart. The message is not dropped, needs no room in
- * the mailbox and must not be used any more; it becomes a dead letter when the actor stops. A message that is not in
- * hand is misuse. Throws STRAND_SYSTEM with -ENOMEM if there is no memory; the message is still in hand then. */
+/** Stash the message in hand until strand_actor_unstash_all or a restart. The call is for turns only. The message is
+ * not dropped, needs no room in the mailbox and must not be used any more; it becomes a dead letter when the actor
+ * stops. A message that is not in hand is misuse. Throws STRAND_SYSTEM with -ENOMEM if there is no memory; the message
+ * is still in hand then. */
 void strand_message_stash(strand_message *message);
 /** Put all stashed messages back, in their order, ahead of all waiting messages of any priority. The call is for turns
  * only. Returns the number of messages that were put back. Cost: O(stashed messages). */

@@ -87,7 +87,8 @@ int strand_exception_code(const strand_exception *e);
 /** Get the kind of an exception: the address that was given to the function that threw it. It is valid as long as that
  * object, which for a static kind is the life of the program or of its plug-in. */
 const strand_kind *strand_exception_kind(const strand_exception *e);
-/** Check whether the kind of an exception is `kind` or below it. Returns true if the kind is. */
+/** Check whether the kind of an exception is `kind` or below it. Returns true if the kind is. Cost: O(depth of the kind
+ * in the tree). */
 bool strand_exception_is(const strand_exception *e, const strand_kind *kind);
 /** Get the payload of an exception (strand_throw_with). Returns NULL if it has none. The exception owns the payload: it
  * is valid as long as `e` is. */
@@ -154,7 +155,7 @@ STRAND_NORETURN void strand_throw_with(const strand_kind *kind, const strand_thr
  * misuse. Cost: that of strand_throw. */
 STRAND_NORETURN void strand_rethrow(strand_exception *e);
 /** Add an exception to the suppressed ones of the exception in flight, from a clean-up that must not throw. The call
- * takes over the caller's reference. Without an exception in flight it goes to the log hook. */
+ * takes over the caller's reference. Without an exception in flight it goes to the log hook. Cost: O(1). */
 void strand_suppress(strand_exception *e);
 /** Check whether an exception is in flight, that is, whether the calling clean-up runs because of one. Returns true if
  * an exception is in flight. Cost: a few ns. */

@@ -102,9 +102,9 @@ void strand_prio_release(strand_prio_semaphore *sem);
  * priorities depend on. The call never suspends. Cost: O(waiters) for each free permit, since a permit that is handed
  * over may change the priorities of the others. */
 void strand_prio_reconsider(strand_prio_semaphore *sem);
-/** Make the case that a priority semaphore has a permit for a key. The select acquires the permit. *key must stay valid
- * until the select returns. The case's result is 0; -ENOBUFS if max_waiters strands wait and this one is refused; or
- * -ENOMEM if there is no memory. */
+/** Make the case that a priority semaphore has a permit for a key. The select acquires the permit. *key and the
+ * semaphore must stay valid until the select returns. The case's result is 0; -ENOBUFS if max_waiters strands wait and
+ * this one is refused; or -ENOMEM if there is no memory. */
 strand_case strand_on_prio_permit(strand_prio_semaphore *sem, const void *key);
 
 /**
@@ -140,7 +140,8 @@ typedef struct strand_limit {
     strand_prio_semaphore inside;
 } strand_limit;
 
-/** Initialise a limit with a number of permits, at least 1. `name` may be NULL; it is not copied. */
+/** Initialise a limit with a number of permits, at least 1. `name` is for diagnostics only and may be NULL; it is not
+ * copied, so it must live as long as the limit. Cost: a few ns. */
 void strand_limit_init(strand_limit *limit, size_t permits, const char *name);
 /** Acquire a permit of a limit. The call waits until one is free, in FIFO order. The caller releases the permit by
  * strand_limit_release. An interrupted call has acquired none. Throws STRAND_SYSTEM if there is no memory to wait.
@@ -182,8 +183,9 @@ typedef struct strand_held {
  */
 STRAND_BLOCKS void strand_limits_acquire(strand_held *held);
 /** Acquire one permit of each limit that applies here if that needs no waiting. The call is not a cancellation point.
- * Returns 0, or -EAGAIN if a limit has no free permit. Throws STRAND_SYSTEM if there is no memory. After an error or an
- * exception *held holds nothing; releasing it has no effect. */
+ * *held is as for strand_limits_acquire. Returns 0, or -EAGAIN if a limit has no free permit. Throws STRAND_SYSTEM if
+ * there is no memory. After an error or an exception *held holds nothing; releasing it has no effect. Cost: O(limits
+ * log limits). */
 STRAND_CHECKED int strand_limits_try_acquire(strand_held *held);
 /** Release the permits in *held, even if other limits apply by now. *held may be used again or dropped afterwards.
  * Cost: O(limits log waiters). */

@@ -290,7 +290,7 @@ int strand_pool_drive(strand_pool pool, strand_time until, strand_drive_flags fl
 /** Get a descriptor that is readable while strand_pool_drive has something to do, timers and the pool's end included.
  * Watch it with the caller's own loop (poll, epoll, g_unix_fd_add, uv_poll_init), level-triggered. The pool owns the
  * descriptor and closes it. Any plain thread may call it. Returns the descriptor, -ESHUTDOWN if the pool has ended, or
- * -ENOTSUP in a seeded run. */
+ * -ENOTSUP in a seeded run. The call does not block. */
 int strand_pool_fd(strand_pool pool);
 
 /** Flags of strand_wait_quiet. */
@@ -435,7 +435,7 @@ typedef struct strand_fibre_info {
 } strand_fibre_info;
 /** Read the figures of the fibre of number `index` of a handle into *info. The caller sets info->size; the function
  * fills in the fields that this size covers. Figures of a fibre that runs on another thread may lag. The call does not
- * suspend. */
+ * suspend. Cost: two system calls for each 256 KiB of the stack. */
 void strand_fibre_info_get(strand_fibre fibre, int index, strand_fibre_info *info);
 /** Trim a shared fibre: return to the system the memory that its stack and its saved stacks have used and need no more.
  * A fibre in use is trimmed when its strand suspends. The call resets stack_deepest and does not suspend. Cost: a few

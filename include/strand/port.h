@@ -101,7 +101,7 @@ void strand_port_close(strand_port port);
  * size below the maximum size of the port's messages is misuse. The caller is a strand of the run that opened the port.
  *
  * Returns the length of the message, or -EPIPE if the port is closed and empty. An interrupted call has received
- * nothing.
+ * nothing. Cost: about 40 ns and the copy; a call that waits adds a switch to another strand and back.
  */
 STRAND_BLOCKS int64_t strand_port_receive(strand_port port, void *message, size_t room);
 /** Receive the next message of a port without waiting. The parameters are those of strand_port_receive. The call is not

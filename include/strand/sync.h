@@ -72,7 +72,8 @@ typedef struct strand_mutex {
 /**
  * Lock a mutex. The call waits until the mutex is free. If its holder runs on another thread, the caller first spins
  * for some microseconds and then enqueues. A spinning caller never overtakes queued waiters, but it has no reserved
- * position: a later caller may acquire the mutex or enqueue first.
+ * position: a later caller may acquire the mutex or enqueue first. Cost: about 10 ns for a lock and an unlock of a free
+ * mutex.
  *
  * Locking a mutex that the caller holds is misuse, and so is ending while it is held. An interrupted call does not hold
  * the mutex. Throws STRAND_SYSTEM if there is no memory to record the lock.
@@ -229,7 +230,8 @@ typedef struct strand_once {
  * Returns the value that the one call returned; the caller owns that value.
  */
 STRAND_BLOCKS void *strand_once_run(strand_once *once, strand_fn *fn, void *arg);
-/** Check whether the call has taken place. Returns true if the call has returned; it happens before this result. */
+/** Check whether the call has taken place. Returns true if the call has returned; it happens before this result. Cost:
+ * a few ns. */
 bool strand_once_done(const strand_once *once);
 
 /* ---- events ---------------------------------------------------------------------------------------------- */
