@@ -14,21 +14,21 @@
  *
  * Five rules hold for every function of every header:
  *
- *  1. Results     An expected outcome is a value: >= 0, or a negated errno code. An unexpected one is an exception. The
- *                 library never sets errno. If memory runs out, a function throws STRAND_SYSTEM with -ENOMEM. These
- *                 return -ENOMEM instead: functions that any thread may call, I/O functions, orders to actors, and
- *                 functions that can complete partially (docs/errors.md).
- *  2. Blocking    A function marked STRAND_BLOCKS may suspend the calling strand and is a cancellation point: an
- *                 interruption makes it throw STRAND_INTERRUPTED. It has then had no effect, unless its description
- *                 says otherwise. An interrupted composite operation (strand_write_all) records its progress in the
- *                 exception.
- *  3. Ownership   An object that the library makes belongs to a scope and ends when the scope is left. The caller
- *                 allocates locks, semaphores and limits. Handles are plain values; the library detects stale ones.
- *  4. Memory      A child may use those locals of its parent that outlive the scope it is anchored to, unless the
- *                 parent runs on a shared fibre. Arguments can be copied instead (strand_spawn_with).
- *  5. Threads     Any strand may call any function, unless its description says "only the owner" (the strand that
- *                 opened the scope). A plain thread may call a function only if its description says so ("any
- *                 thread"); another call by a plain thread is misuse.
+ * 1. Results     An expected outcome is a value: >= 0, or a negated errno code. An unexpected one is an exception. The
+ *                library never sets errno. If memory runs out, a function throws STRAND_SYSTEM with -ENOMEM. These
+ *                return -ENOMEM instead: functions that any thread may call, I/O functions, orders to actors, and
+ *                functions that can complete partially (docs/errors.md).
+ * 2. Blocking    A function marked STRAND_BLOCKS may suspend the calling strand and is a cancellation point: an
+ *                interruption makes it throw STRAND_INTERRUPTED. It has then had no effect, unless its description
+ *                says otherwise. An interrupted composite operation (strand_write_all) records its progress in the
+ *                exception.
+ * 3. Ownership   An object that the library makes belongs to a scope and ends when the scope is left. The caller
+ *                allocates locks, semaphores and limits. Handles are plain values; the library detects stale ones.
+ * 4. Memory      A child may use those locals of its parent that outlive the scope it is anchored to, unless the
+ *                parent runs on a shared fibre. Arguments can be copied instead (strand_spawn_with).
+ * 5. Threads     Any strand may call any function, unless its description says "only the owner" (the strand that
+ *                opened the scope). A plain thread may call a function only if its description says so ("any
+ *                thread"); another call by a plain thread is misuse.
  *
  * Which callers:
  *

@@ -50,8 +50,8 @@
  * that it has spawned are not in a turn. Calling a function of the second or third row elsewhere is misuse.
  *
  * Suspension: strand_ask and strand_actor_wait may suspend the caller and are cancellation points. strand_tell,
- * strand_tell_as, strand_actor_give, strand_reply and strand_message_forward may and are only if a full mailbox lets
- * senders wait (strand_tell). All other functions never suspend, unless a function says otherwise.
+ * strand_tell_as, strand_actor_give, strand_reply and strand_message_forward do so too, but only while a full mailbox
+ * lets them wait (strand_tell). All other functions never suspend, unless a function says otherwise.
  *
  * Cost: some tens of nanoseconds, and the lock of at most one actor, unless a function says otherwise. A function
  * throws only if its text says so. docs/model.md has the rules in one place, docs/protocols/actor.md explains how they

@@ -12,7 +12,7 @@
  * blocks.
  *
  * Cost: O(strands) to print, while the other threads of the run stand still for a part of the time, unless a function
- * says otherwise. No function costs a run anything that does not call it.
+ * says otherwise. A run that does not use this header pays nothing for it.
  */
 #ifndef STRAND_DEBUG_H
 #define STRAND_DEBUG_H
