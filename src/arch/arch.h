@@ -63,7 +63,7 @@ struct arch_flight {
     void (*caught)(struct arch_flight *flight, bool aside);
     struct arch_thrown *thrown; /* in a program with C++: arch_flight_wrap; NULL: not wrapped */
 };
-/* The word of unwind_exception that receives, before arch_unwind, what arch_trace_throw has said at the same throw; 0:
+/* The word of unwind_exception that receives, before arch_unwind, the generation that arch_trace_throw returned; 0:
  * no trace was taken. */
 enum { ARCH_FLIGHT_GENERATION = 3 };
 
@@ -176,7 +176,7 @@ static inline uint64_t arch_locals_generation(void);
 /* Store the return addresses of the calling thread's frames, innermost first. Returns how many. All variants leave out
  * frames of the library itself at both ends, but keep them between others. A few ns per frame. */
 size_t arch_trace(void **ips, size_t max);
-/* Likewise, before a throw: *generation is for ARCH_FLIGHT_GENERATION. */
+/* Likewise, before a throw: *generation receives what ARCH_FLIGHT_GENERATION is for. */
 size_t arch_trace_throw(void **ips, size_t max, uint32_t *generation);
 /* Likewise, for a suspended context. If `saved` is not NULL, memory [saved_base, saved_base + saved_size) is read
  * there. */

@@ -190,10 +190,9 @@ void arch_frame_here_(struct arch_frame *frame); /* unwind_x86_64.S */
 void arch_unwind_warm(void);
 /* In the child of a fork, which has one thread. */
 void arch_unwind_after_fork(void);
-/* loader.c: around what takes the loader's locks while runs last. The first waits while the process forks; the second
- * returns false then. */
-void arch_loader_enter(void);
-bool arch_loader_try_enter(void);
+/* loader.c: around what takes the loader's lock while runs last. Returns false while another thread forks: then do
+ * without, or take the risk that the child finds the lock taken, and don't call arch_loader_leave. */
+bool arch_loader_enter(void);
 void arch_loader_leave(void);
 /* By the forking thread: the second in the parent and in the child. */
 void arch_loader_before_fork(void);

@@ -76,12 +76,13 @@ size_t arch_trace_signal(void *ucontext, void **ips, size_t max)
     trace_take(&taken, (char *)interrupted->uc_mcontext.gregs[REG_RIP] + 1);
     unw_cursor_t cursor;
     unw_word_t ip;
-    arch_loader_enter();
+    bool counted = arch_loader_enter();
     if (tracer && tracer->local.init(&cursor, ucontext, UNW_INIT_SIGNAL_FRAME) >= 0)
         while (tracer->local.step(&cursor) > 0 && tracer->local.reg(&cursor, UNW_REG_IP, &ip) == 0 &&
                trace_take(&taken, (void *)ip))
             continue;
-    arch_loader_leave();
+    if (counted)
+        arch_loader_leave();
     return trace_without_entry(ips, taken.count);
 }
 
@@ -187,12 +188,13 @@ static size_t walk(const struct remains *remains, void **ips, size_t max, bool *
     if (remains_register(NULL, UNW_X86_64_RIP, &ip, 0, arg) == 0)
         trace_take(&taken, (char *)ip + (remains->registers != NULL));
     unw_cursor_t cursor;
-    arch_loader_enter();
+    bool counted = arch_loader_enter();
     if (tracer && tracer->remote.init(&cursor, tracer->remote.space, arg) >= 0)
         while (tracer->remote.step(&cursor) > 0 && tracer->remote.reg(&cursor, UNW_REG_IP, &ip) == 0 &&
                trace_take(&taken, (void *)ip))
             continue;
-    arch_loader_leave();
+    if (counted)
+        arch_loader_leave();
     if (whole)
         *whole = taken.count == max || (taken.count > 0 && trace_is_own(ips[taken.count - 1]));
     return trace_without_entry(ips, taken.count);
@@ -265,9 +267,12 @@ static bool symbol_of(const struct arch_tracer *tracer, void *ip, char *buf, siz
     unw_word_t distance;
     memset(&context, 0, sizeof context);
     context.uc_mcontext.gregs[REG_RIP] = (greg_t)(uintptr_t)ip;
-    if (tracer->local.init(&cursor, &context, 0) < 0)
-        return false;
-    int error = tracer->local.name(&cursor, buf, size, &distance);
+    bool counted = arch_loader_enter();
+    int error = -UNW_EUNSPEC;
+    if (tracer->local.init(&cursor, &context, 0) >= 0)
+        error = tracer->local.name(&cursor, buf, size, &distance);
+    if (counted)
+        arch_loader_leave();
     if (error != 0 && error != -UNW_ENOMEM)
         return false; /* the second means: shortened */
     uintptr_t start = (uintptr_t)_Unwind_FindEnclosingFunction(ip);
@@ -285,7 +290,7 @@ static void copy_text(char *buf, size_t size, const char *text)
     buf[length] = '\0';
 }
 
-static bool find_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
+bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
 {
     const struct arch_tracer *tracer = arch_state.tracer;
     Dl_info info;
@@ -300,14 +305,6 @@ static bool find_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
     copy_text(buf, size, named ? info.dli_sname : slash ? slash + 1 : file);
     *offset = (uintptr_t)ip - (named ? (uintptr_t)info.dli_saddr : known && object ? (uintptr_t)object->l_addr : 0);
     return named;
-}
-
-bool arch_symbol(void *ip, char *buf, size_t size, uintptr_t *offset)
-{
-    arch_loader_enter();
-    bool found = find_symbol(ip, buf, size, offset);
-    arch_loader_leave();
-    return found;
 }
 
 extern char *__cxa_demangle(const char *name, char *out, size_t *size, int *status) __attribute__((weak));

@@ -81,7 +81,7 @@ static int take_generation(struct dl_phdr_info *info, size_t size, void *generat
 static uint32_t read_generation(void)
 {
     uint32_t generation = 0;
-    if (UNLIKELY(!arch_loader_try_enter()))
+    if (UNLIKELY(!arch_loader_enter()))
         return 0;
     (void)dl_iterate_phdr(take_generation, &generation); /* [UC2] */
     arch_loader_leave();
@@ -154,7 +154,7 @@ static void keep_rule(uintptr_t ip, uint32_t generation, const struct rule_words
 static COLD NOINLINE struct rule_words learn(uintptr_t ip, uint32_t generation)
 {
     struct rule_words words = {0}; /* ARCH_RULE_NONE */
-    if (!arch_loader_try_enter())
+    if (!arch_loader_enter())
         return words;
     struct arch_rule rule = arch_rule_read(ip);
     arch_loader_leave();

@@ -16,7 +16,7 @@ struct arch_frame {
 };
 
 enum arch_rule_kind {
-    ARCH_RULE_NONE,   /* the caller's frame can't be found like this: libgcc or libunwind has to */
+    ARCH_RULE_NONE,   /* the caller's frame can't be found like this: libgcc has to */
     ARCH_RULE_END,    /* the frame has no caller */
     ARCH_RULE_TRACE,  /* a trace goes on to the caller's frame; a throw can't: libgcc has to unwind this one */
     ARCH_RULE_FOLLOW, /* a throw goes on to the caller's frame, too */

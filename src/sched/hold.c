@@ -30,6 +30,7 @@ void pool_stand_still(struct thread *thread)
     while (atomic_load_explicit(&thread->hold.asked, memory_order_seq_cst)) {           /* [HD1] */
         atomic_store_explicit(&thread->hold.state, HOLD_STOPPED, memory_order_seq_cst); /* [HD1] */
         do {
+            thread_must_not_be_left(thread);
             if (thread->platform)
                 thread->platform->relax(thread);
             else

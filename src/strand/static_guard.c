@@ -98,6 +98,8 @@ static COLD NOINLINE void await(const _Atomic uint32_t *guard, int64_t *waited)
         sleep_for(thread, me, pause, guard);
     else
         nap(thread, pause);
+    if (thread)
+        thread_must_not_be_left(thread);
     if (*waited < LONG && *waited + pause >= LONG)
         report_wait(thread_self(), me);
     *waited += pause;

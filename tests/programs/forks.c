@@ -524,6 +524,99 @@ static void *fork_many_times(void *arg)
     return arg;
 }
 
+/* A thread forks while the strand holds what a fork handler of the program takes, and dumps. */
+static pthread_mutex_t of_handlers = PTHREAD_MUTEX_INITIALIZER;
+
+static void take_it(void)
+{
+    pthread_mutex_lock(&of_handlers);
+}
+
+static void give_it_back(void)
+{
+    pthread_mutex_unlock(&of_handlers);
+}
+
+static void *fork_beside(void *arg)
+{
+    for (int i = 0; i < 40; i++)
+        fork_and_act();
+    enough = 1;
+    return arg;
+}
+
+static void *dump_under_the_lock(void *arg)
+{
+    pthread_t thread;
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    alarm(CHILD_S);
+    if (pthread_create(&thread, NULL, fork_beside, NULL) != 0)
+        return NULL;
+    while (!enough) {
+        take_it();
+        STRAND_IGNORE(strand_dump(nowhere, NULL));
+        give_it_back();
+    }
+    pthread_join(thread, NULL);
+    close(nowhere);
+    puts("parent: goes on 10");
+    return arg;
+}
+
+/* A handler forks while its thread stands still for a dump, or runs. */
+static void *yield_often(void *arg)
+{
+    while (!enough)
+        strand_yield();
+    return arg;
+}
+
+static void *dump_often(void *arg)
+{
+    int nowhere = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    while (!enough)
+        STRAND_IGNORE(strand_dump(nowhere, NULL));
+    close(nowhere);
+    return arg;
+}
+
+static _Atomic int handled;
+
+static void on_signal_in_dump(int signal)
+{
+    on_signal(signal);
+    handled++;
+}
+
+static void *send_forty_signals(void *thread)
+{
+    const struct timespec nap = {.tv_nsec = 1000 * 1000};
+    for (int sent = 0; sent < 40; sent++) {
+        pthread_kill(*(pthread_t *)thread, SIGUSR2);
+        while (handled == sent)
+            nanosleep(&nap, NULL);
+    }
+    enough = 1;
+    return thread;
+}
+
+static void *fork_during_dumps(void *arg)
+{
+    static pthread_t me;
+    struct sigaction action = {.sa_handler = on_signal_in_dump};
+    pthread_t dumper, sender;
+    me = pthread_self();
+    sigaction(SIGUSR2, &action, NULL);
+    if (pthread_create(&dumper, NULL, dump_often, NULL) != 0 ||
+        pthread_create(&sender, NULL, send_forty_signals, &me) != 0)
+        return NULL;
+    yield_often(NULL);
+    pthread_join(dumper, NULL);
+    pthread_join(sender, NULL);
+    puts("parent: goes on 10");
+    return arg;
+}
+
 static void tell(const strand_misuse *misuse, void *arg)
 {
     (void)arg;
@@ -552,6 +645,15 @@ int main(int argc, char **argv)
     if (strcmp(from, "busy") == 0) {
         options.threads = 4;
         strand_run(&options, fork_many_times, NULL);
+        return 0;
+    }
+    if (strcmp(from, "dump") == 0) {
+        pthread_atfork(take_it, give_it_back, give_it_back);
+        strand_run(&options, dump_under_the_lock, NULL);
+        return 0;
+    }
+    if (strcmp(from, "dumps") == 0) {
+        strand_run(&options, fork_during_dumps, NULL);
         return 0;
     }
     bool seeded = strncmp(from, "seed_", 5) == 0;

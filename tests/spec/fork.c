@@ -112,6 +112,19 @@ TEST_PROGRAM(the_child_of_a_function_that_the_library_has_called_does_not_come_b
     dies("handler:return", "fork");
 }
 
+TEST_PROGRAM(the_child_of_a_handler_does_not_stand_still_for_a_dump_of_the_parents)
+{
+    fork_case("dumps:return");
+    CHECK_EQ(test_count(o.out, "child: signal 6\n"), 40);
+}
+
+/* The dump must not wait for a fork that waits for the caller. */
+TEST_PROGRAM(a_fork_that_waits_for_a_lock_of_the_program_does_not_keep_its_holder_from_a_dump)
+{
+    fork_case("dump:_exit");
+    CHECK_EQ(test_count(o.out, "child: exit 4\n"), 40);
+}
+
 TEST_PROGRAM(what_any_thread_may_call_reports_to_the_child_that_nothing_is_there)
 {
     lives("root:any", 0);
