@@ -15,9 +15,9 @@
  * INVARIANTS [LD1] while FORKING is set, no other thread counts itself in. So when a fork has waited, loader_users is
  *           FORKING and what its own thread has added, and is right in the child, which has no other threads.
  * ORDERING  a thread's leaving (release) happens before the end of the wait that sees it (acquire), and a fork's end
- *           (release) before the next counting-in (acquire) [LD1]. A thread raises arch_loader_inside before it
- *           counts itself in, and lowers it after it has counted itself out; a handler of the same thread must not
- *           see that in another order, so the first is a release as well, and the second an acquire.
+ *           (release) before the next counting-in (acquire) [LD1]. Counting in is also a release, which keeps the
+ *           increment of arch_loader_inside before it; counting out is also an acquire, which keeps the decrement after
+ *           it. So a signal handler never finds arch_loader_inside below its thread's share of loader_users.
  * PROGRESS  no thread waits for a fork. A fork waits for calls that began before it, and for WAIT_MOST at most.
  * NOT DONE  counting in by an addition, taken back where FORKING was set: a fork between the two leaves the child a
  *           user that never leaves. Counts that are right for a handler that interrupts a thread between its two

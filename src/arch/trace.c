@@ -337,18 +337,25 @@ static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
     __typeof__(&unw_get_accessors) accessors_of;
     __typeof__(&unw_set_caching_policy) set_caching;
     unw_addr_space_t *process_space;
-    if (!bind(local, "_ULx86_64_init_local2", &tracer->local.init) ||
-        !bind(local, "_ULx86_64_step", &tracer->local.step) || !bind(local, "_ULx86_64_get_reg", &tracer->local.reg) ||
-        !bind(local, "_ULx86_64_get_proc_name", &tracer->local.name) ||
-        !bind(remote, "_Ux86_64_init_remote", &tracer->remote.init) ||
-        !bind(remote, "_Ux86_64_step", &tracer->remote.step) ||
-        !bind(remote, "_Ux86_64_get_reg", &tracer->remote.reg) ||
-        !bind(remote, "_Ux86_64_get_save_loc", &tracer->remote.saved) ||
-        !bind(remote, "_Ux86_64_local_addr_space", &process_space) ||
-        !bind(remote, "_Ux86_64_create_addr_space", &create_space) ||
-        !bind(remote, "_Ux86_64_get_accessors", &accessors_of) ||
-        !bind(remote, "_Ux86_64_set_caching_policy", &set_caching))
-        return false;
+    const struct {
+        void *library;
+        const char *name;
+        void *function;
+    } all[] = {{local, "_ULx86_64_init_local2", &tracer->local.init},
+               {local, "_ULx86_64_step", &tracer->local.step},
+               {local, "_ULx86_64_get_reg", &tracer->local.reg},
+               {local, "_ULx86_64_get_proc_name", &tracer->local.name},
+               {remote, "_Ux86_64_init_remote", &tracer->remote.init},
+               {remote, "_Ux86_64_step", &tracer->remote.step},
+               {remote, "_Ux86_64_get_reg", &tracer->remote.reg},
+               {remote, "_Ux86_64_get_save_loc", &tracer->remote.saved},
+               {remote, "_Ux86_64_local_addr_space", &process_space},
+               {remote, "_Ux86_64_create_addr_space", &create_space},
+               {remote, "_Ux86_64_get_accessors", &accessors_of},
+               {remote, "_Ux86_64_set_caching_policy", &set_caching}};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!bind(all[i].library, all[i].name, all[i].function))
+            return false;
     tracer->remote.space = create_space(&accessors, 0);
     if (!tracer->remote.space)
         return false;

@@ -1,6 +1,6 @@
 /*
- * What the files of traces share: access to libunwind, selection of frames, reading of a suspended context. For trace.c,
- * alike.c and unwind_cached.c only.
+ * What the files of traces share: access to libunwind, selection of frames, reading of a suspended context. For
+ * trace.c, alike.c and unwind_cached.c only.
  */
 #ifndef ARCH_TRACE_H
 #define ARCH_TRACE_H

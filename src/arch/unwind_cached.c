@@ -151,9 +151,12 @@ static void keep_rule(uintptr_t ip, uint32_t generation, const struct rule_words
     atomic_flag_clear_explicit(&rules->writing, memory_order_release); /* [LK1] */
 }
 
-static COLD NOINLINE struct rule_words learn(uintptr_t ip, uint32_t generation)
+/* The rule is not in its first slot. */
+static COLD NOINLINE struct rule_words find_slowly(uintptr_t ip, uint32_t generation)
 {
     struct rule_words words = {0}; /* ARCH_RULE_NONE */
+    if (read_slot(neighbour_of(slot_of(ip)), ip, generation, &words, true))
+        return words;
     if (!arch_loader_enter())
         return words;
     struct arch_rule rule = arch_rule_read(ip);
@@ -166,11 +169,7 @@ static COLD NOINLINE struct rule_words learn(uintptr_t ip, uint32_t generation)
 static inline __attribute__((always_inline)) struct rule_words find(uintptr_t ip, uint32_t generation, bool all)
 {
     struct rule_words rule;
-    const struct arch_rule_slot *slot = slot_of(ip);
-    if (LIKELY(read_slot(slot, ip, generation, &rule, all)) ||
-        read_slot(neighbour_of(slot), ip, generation, &rule, all))
-        return rule;
-    return learn(ip, generation);
+    return LIKELY(read_slot(slot_of(ip), ip, generation, &rule, all)) ? rule : find_slowly(ip, generation);
 }
 
 void arch_unwind_after_fork(void)
@@ -181,7 +180,7 @@ void arch_unwind_after_fork(void)
 /* The first calls of a process bind the loader's functions, which takes much stack: not on a strand's. */
 void arch_unwind_warm(void)
 {
-    (void)find((uintptr_t)__builtin_return_address(0), read_generation(), true);
+    (void)find_slowly((uintptr_t)__builtin_return_address(0), read_generation());
 }
 
 /* ---- following frames ------------------------------------------------------------------------------------------- */

@@ -112,6 +112,7 @@ FUNCTION(elsewhere, ".cfi_offset %rip, -16\n", "");
 FUNCTION(stack_pointer, ".cfi_offset %rsp, -16\n", "");
 FUNCTION(too_far, ".cfi_offset %rbx, -40000\n", "");
 FUNCTION(nothing_to_go_back_to, ".cfi_escape 0x0b\n", "");
+FUNCTION(remembered_too_often, ".rept 9\n.cfi_remember_state\n.endr\n", "");
 FUNCTION(undefined_stack_pointer, ".cfi_undefined %rsp\n", "");
 
 static void what_is_unusual_is_left_to_libgcc(void)
@@ -127,6 +128,7 @@ static void what_is_unusual_is_left_to_libgcc(void)
         stack_pointer_here,
         too_far_here,
         nothing_to_go_back_to_here,
+        remembered_too_often_here,
         undefined_stack_pointer_here,
         (const char *)&unusual,
         NULL,
@@ -139,12 +141,18 @@ FUNCTION(end_of_the_stack, ".cfi_undefined %rip\n", "");
 FUNCTION(other_language, ".cfi_personality 0x1b, empty\n", ""); /* which is asked even without a table of its own */
 FUNCTION(undefined_register, ".cfi_offset %rbx, -16\nnop\n.cfi_undefined %rbx\n", "");
 
+FUNCTION(of_no_concern,
+         ".cfi_undefined %rax\n.cfi_same_value %rcx\n.cfi_offset %rdx, -16\nnop\n.cfi_restore %rdx\n"
+         ".cfi_offset %r15, -24\nnop\n.cfi_same_value %r15\n",
+         "");
+
 static void a_trace_knows_frames_that_a_throw_leaves_to_libgcc(void)
 {
     CHECK_EQUAL(read_at(end_of_the_stack_here).kind, ARCH_RULE_END);
     CHECK_EQUAL(read_at(other_language_here).kind, ARCH_RULE_TRACE);
     CHECK_EQUAL(read_at(other_language_here).cfa_offset, 8);
     CHECK_RULE(undefined_register, false, 8, 0, 0, 0, 0, 0, 0);
+    CHECK_RULE(of_no_concern, false, 8, 0, 0, 0, 0, 0, 0);
 }
 
 /* ---- clean-ups ----------------------------------------------------------------------------------------------------
