@@ -394,7 +394,7 @@ cxx-flags := -std=c++17 $(filter-out -D_GNU_SOURCE=,$(base-flags))
 link-flags := $(if $(HARDENED),$(packaged) -pie) -Wl,-z,relro,-z,now,-z,noexecstack $(sanitize) $(if $(counters),--coverage)
 # Initial-exec thread-locals: the library's few words fit into what the loader keeps free, and need no call.
 # Pairs of words are stored faster one by one than through a vector register.
-# Records are cleared faster by vectors than by the string instruction that gcc writes, which takes 10 ns to begin.
+# Records are cleared faster by vectors than by the string instruction that gcc writes: 8 ns less for a scope.
 comma := ,
 clearing := $(if $(is-clang),,-mmemset-strategy=vector_loop:512:noalign$(comma)libcall:-1:noalign)
 lib-flags := $(c-flags) -fno-tree-slp-vectorize $(clearing) $(thread-safety) $(notes) -fPIC -fvisibility=hidden -fno-semantic-interposition -ftls-model=initial-exec \

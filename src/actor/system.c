@@ -133,14 +133,6 @@ static void give_up(struct thread *thread, struct system *system)
     free_system(thread_self(), system);
 }
 
-/* Opening and leaving a system suspend, but are no cancellation points. */
-static void may_suspend(struct thread *thread, struct cb *me, const char *function)
-{
-    if (UNLIKELY(own_of(me)->section_file != NULL))
-        section_misuse_(me, function);
-    must_be_on_its_stack(thread);
-}
-
 strand_actors strand_actors_enter_(const strand_actors_attr *attr, const char *file, int line)
 {
     struct thread *thread = must_be_strand("STRAND_ACTORS");

@@ -55,7 +55,7 @@ void arch_loader_before_fork(void)
     _Atomic uint32_t *users = &arch_state.loader_users;
     int64_t until = arch_clock_ns() + WAIT_MOST;
     arch_loader_forks = true;
-    atomic_signal_fence(memory_order_seq_cst);                      /* a handler sees both, or neither: [LD1] */
+    atomic_signal_fence(memory_order_seq_cst);                      /* no handler sees FORKING alone [LD1] */
     atomic_fetch_or_explicit(users, FORKING, memory_order_relaxed); /* [LD1] */
     while (atomic_load_explicit(users, memory_order_acquire) > (arch_loader_inside | FORKING) && /* [LD1] */
            arch_clock_ns() < until)

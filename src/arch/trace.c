@@ -1,7 +1,7 @@
 /*
  * Stack traces. A strand's or thread's own stack is traced by cached rules (unwind_cached.c). Where those can't follow
  * a frame, libgcc_s takes the whole trace, which is ten times slower: it needs no lock of the loader's (loader.c), with
- * a glibc since 2.35. Suspended contexts, frames that a signal has interrupted, and names are libunwind's.
+ * a glibc since 2.35. libunwind walks suspended contexts and the frames that a signal has interrupted, and finds names.
  *
  * libunwind is loaded by name with its symbols kept local, and never linked: libunwind.so also exports the _Unwind_*
  * functions, and if linked before libgcc_s it would take over all C++ exceptions of the program. (Its static libraries
@@ -338,7 +338,7 @@ static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
     __typeof__(&unw_set_caching_policy) set_caching;
     unw_addr_space_t *process_space;
     const struct {
-        void *library;
+        void *object;
         const char *name;
         void *function;
     } all[] = {{local, "_ULx86_64_init_local2", &tracer->local.init},
@@ -354,7 +354,7 @@ static bool bind_all(struct arch_tracer *tracer, void *local, void *remote)
                {remote, "_Ux86_64_get_accessors", &accessors_of},
                {remote, "_Ux86_64_set_caching_policy", &set_caching}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (!bind(all[i].library, all[i].name, all[i].function))
+        if (!bind(all[i].object, all[i].name, all[i].function))
             return false;
     tracer->remote.space = create_space(&accessors, 0);
     if (!tracer->remote.space)

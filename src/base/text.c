@@ -1,9 +1,11 @@
+/*
+ * Formats with conversions.
+ */
 #include "text.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 
-/* at: the first '%' of a format; NULL: it has none. */
 static bool has_strings_only(const char *at)
 {
     while (at && at[1] == 's')
@@ -20,10 +22,9 @@ static char *append(char *at, const char *end, const char *from, size_t length)
     return at + length;
 }
 
-void text_convert_(char *to, size_t size, const char *format, va_list args)
+void text_convert_(char *to, size_t size, const char *format, const char *next, va_list args)
 {
     char *at = to, *end = to + size - 1;
-    const char *next = strchr(format, '%');
     if (!has_strings_only(next)) {
         vsnprintf(to, size, format, args);
         return;

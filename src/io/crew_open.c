@@ -79,8 +79,7 @@ static void end_with_scope(struct thread *thread, struct owned *owned)
     struct cb *me = current_of(thread);
     struct batch batch;
     batch_init(&batch);
-    if (UNLIKELY(own_of(me)->section_file != NULL))
-        section_misuse_(me, "STRAND_SCOPE");
+    may_suspend(thread, me, "STRAND_SCOPE");
     crew_lock(crew, thread);
     crew->closing = true;
     crew_turn_away(crew, JOB_REFUSED, &batch);

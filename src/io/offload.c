@@ -204,8 +204,7 @@ static void *offload(struct thread *thread, struct cb *me, const struct call *ca
 /* Check the call and the caller, like may_block. */
 static void may_offload(struct thread *thread, struct cb *me, const struct call *call)
 {
-    if (UNLIKELY(own_of(me)->section_file != NULL))
-        section_misuse_(me, call->function);
+    may_suspend(thread, me, call->function);
     thread_tick(thread);
     cxx_settle(thread, me);
     if (interrupted_at_start(thread, me)) {

@@ -171,9 +171,7 @@ int strand_close(int fd)
 void strand_forget(int fd)
 {
     struct thread *thread = must_be_strand("strand_forget");
-    struct cb *me = current_of(thread);
-    if (UNLIKELY(own_of(me)->section_file != NULL))
-        section_misuse_(me, "strand_forget");
+    may_suspend(thread, current_of(thread), "strand_forget");
     descriptor_forget(thread, fd);
 }
 

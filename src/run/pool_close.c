@@ -48,6 +48,7 @@
 #include "../strand/end.h"
 #include "../strand/exception.h"
 #include "../strand/handle.h"
+#include "../strand/interrupt.h"
 #include "../strand/log.h"
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
@@ -276,8 +277,7 @@ void strand_pool_close(strand_pool handle, const char *why)
 {
     struct thread *thread = must_be_strand("strand_pool_close");
     struct cb *me = current_of(thread);
-    if (UNLIKELY(own_of(me)->section_file != NULL))
-        section_misuse_(me, "strand_pool_close");
+    may_suspend(thread, me, "strand_pool_close");
     thread_tick(thread);
     struct opened_pool *op = pool_find(thread, handle, "strand_pool_close");
     if (!op->site)

@@ -82,13 +82,20 @@ __attribute__((noreturn)) void interrupt_throw_over(struct thread *thread, struc
 /* As interrupt_throw, at the start of an operation, which has not waited yet. Yields from time to time first. */
 __attribute__((noreturn)) void interrupt_refuse(struct thread *thread, struct cb *me);
 
-/* The start of every operation that may block. Always inline: a step of a simulation is named by the operation. */
-static inline __attribute__((always_inline)) void may_block(struct thread *thread, struct cb *me, const char *function)
+/* Whatever suspends its caller begins with this, also what is no cancellation point. */
+static inline __attribute__((always_inline)) void may_suspend(struct thread *thread, struct cb *me,
+                                                              const char *function)
 {
     extern void section_misuse_(struct cb *, const char *);
     if (UNLIKELY(own_of(me)->section_file != NULL))
         section_misuse_(me, function);
     must_be_on_its_stack(thread);
+}
+
+/* The start of every operation that may block. Always inline: a step of a simulation is named by the operation. */
+static inline __attribute__((always_inline)) void may_block(struct thread *thread, struct cb *me, const char *function)
+{
+    may_suspend(thread, me, function);
     thread_tick(thread);
     cxx_settle(thread, me);
     if (interrupted_at_start(thread, me))

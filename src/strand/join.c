@@ -164,9 +164,7 @@ OWN_INLINE_ALWAYS void *join(strand handle, bool cxx)
     struct cb *c = child_of(me, handle, "strand_join");
     if (UNLIKELY(scope_is_service(c->anchor)))
         of_a_service(c, "strand_join");
-    if (UNLIKELY(own_of(me)->section_file != NULL))
-        section_misuse_(me, "strand_join");
-    must_be_on_its_stack(thread);
+    may_suspend(thread, me, "strand_join");
     thread_tick(thread);
     cxx_settle(thread, me);
     if (interrupted(me))

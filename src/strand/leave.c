@@ -325,9 +325,7 @@ void strand_scope_join(strand_scope handle)
     struct thread *thread = must_be_strand("strand_scope_join");
     struct cb *me = current_of(thread);
     struct scope *scope = scope_of_owner(me, handle, "strand_scope_join");
-    if (UNLIKELY(own_of(me)->section_file != NULL))
-        section_misuse_(me, "strand_scope_join");
-    must_be_on_its_stack(thread);
+    may_suspend(thread, me, "strand_scope_join");
     thread_tick(thread);
     cxx_settle(thread, me);
     strand_exception *first = NULL, *pruned = NULL;

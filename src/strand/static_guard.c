@@ -84,6 +84,8 @@ static void nap(struct thread *thread, int64_t ns)
         platform_word_wait(thread->sub, &never, 0, platform_now(thread->sub) + ns);
     else
         arch_nap(ns);
+    if (thread)
+        thread_must_not_be_left(thread);
 }
 
 /* Waits a moment, the longer the more the caller has waited (*waited, in ns). */
@@ -98,8 +100,6 @@ static COLD NOINLINE void await(const _Atomic uint32_t *guard, int64_t *waited)
         sleep_for(thread, me, pause, guard);
     else
         nap(thread, pause);
-    if (thread)
-        thread_must_not_be_left(thread);
     if (*waited < LONG && *waited + pause >= LONG)
         report_wait(thread_self(), me);
     *waited += pause;

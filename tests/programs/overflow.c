@@ -162,6 +162,22 @@ static void read_there(void)
     STRAND_IGNORE(strand_read(0, &byte, 1));
 }
 
+static void offload_there(void)
+{
+    strand_offload(read_address_zero, NULL);
+}
+
+static void forget_there(void)
+{
+    strand_forget(0);
+}
+
+static void close_a_pool_there(void)
+{
+    STRAND_SCOPE(scope);
+    strand_pool_close(strand_pool_open(scope, NULL), NULL);
+}
+
 /* As a C++ function does for its static object while another strand constructs it. */
 static void await_a_static_object_there(void)
 {
@@ -179,6 +195,9 @@ static void *block_beyond(void *arg)
                {"beyond-join", join_there},
                {"beyond-join-one", join_one_there},
                {"beyond-read", read_there},
+               {"beyond-offload", offload_there},
+               {"beyond-forget", forget_there},
+               {"beyond-pool-close", close_a_pool_there},
                {"beyond-static", await_a_static_object_there}};
     for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
         if (strcmp(how, all[i].how) == 0)

@@ -501,8 +501,8 @@ TEST_PROGRAM(a_frame_that_steps_over_the_guard_is_reported_with_the_option_that_
 
 TEST_PROGRAM(a_frame_that_steps_over_the_guard_into_another_stack_is_reported_at_the_next_operation_that_may_block)
 {
-    static const char *const operations[] = {"beyond-sleep", "beyond-join", "beyond-join-one", "beyond-read",
-                                             "beyond-static"};
+    static const char *const operations[] = {"beyond-sleep",   "beyond-join",   "beyond-join-one",   "beyond-read",
+                                             "beyond-offload", "beyond-forget", "beyond-pool-close", "beyond-static"};
     for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++) {
         overflow(operations[i]);
         CHECK_CONTAINS(o.err, "overflow");

@@ -139,33 +139,27 @@ NOINLINE void wander_with_all_registers(int left)
     __asm__ volatile("" ::"r"(a), "r"(b), "r"(c), "r"(d), "r"(e), "r"(f));
 }
 
-NOINLINE void wander_with_arguments_on_the_stack(int a, int b, int c, int d, int e, int f, int left, int h)
+NOINLINE void wander_by_the_stack(int a, int b, int c, int d, int e, int f, int left, int h)
 {
     wander(left);
     __asm__ volatile("" ::"r"(a + b + c + d + e + f + h));
 }
 
+NOINLINE void wander_with_arguments_on_the_stack(int left)
+{
+    wander_by_the_stack(1, 2, 3, 4, 5, 6, left, 8);
+    NOT_A_TAIL_CALL();
+}
+
 static void wander(int left)
 {
+    static void (*const ways[])(int) = {wander_with_a_small_frame, wander_with_a_large_frame,
+                                        wander_with_a_frame_pointer, wander_with_all_registers,
+                                        wander_with_arguments_on_the_stack};
     if (left == 0)
         compare_traces();
     else
-        switch (next_random(5)) {
-        case 0:
-            wander_with_a_small_frame(left - 1);
-            break;
-        case 1:
-            wander_with_a_large_frame(left - 1);
-            break;
-        case 2:
-            wander_with_a_frame_pointer(left - 1);
-            break;
-        case 3:
-            wander_with_all_registers(left - 1);
-            break;
-        default:
-            wander_with_arguments_on_the_stack(1, 2, 3, 4, 5, 6, left - 1, 8);
-        }
+        ways[next_random(sizeof ways / sizeof *ways)](left - 1);
     NOT_A_TAIL_CALL();
 }
 
