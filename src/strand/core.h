@@ -221,10 +221,16 @@ static inline bool own_is_clean(const struct own *own)
            !own->shield && !own->section_file && !own->checked;
 }
 
+/* Of the strand that runs on the fibre. */
+static inline struct own *own_on(struct fibre *fibre)
+{
+    return (struct own *)(void *)fibre->own;
+}
+
 /* `me` is running on the caller's thread. */
 static inline struct own *own_of(const struct cb *me)
 {
-    return (struct own *)(void *)me->member.fibre->own;
+    return own_on(me->member.fibre);
 }
 
 static inline struct cb *cb_of(struct member *member)

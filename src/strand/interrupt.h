@@ -102,6 +102,22 @@ static inline __attribute__((always_inline)) void may_block(struct thread *threa
         interrupt_refuse(thread, me);
 }
 
+/* Does what may_block does for the current strand, if that is no more than to count the operation, and nothing asks the
+ * strand to yield. An operation that gets true and need not wait is complete. One that gets false, or has to wait,
+ * calls may_block, which may count it again. The second platform, which names each operation, gets false. */
+OWN_INLINE bool blocks_plainly(struct thread *thread, const struct own *own)
+{
+    const struct fibre *fibre = thread->current;
+    uint32_t floor = own->floor;
+    bool plain = !thread->slow_pick.own && thread->ticks > 1 && !own->section_file &&
+                 !stack_is_left(fibre->stack, fibre->stack_size, arch_stack_pointer()) &&
+                 atomic_load_explicit(&current_of(thread)->due, memory_order_seq_cst) <= floor && /* [I1] [W4] */
+                 LIKELY(!thread->cxx || (!thread->cxx->uncaught && !floor));
+    if (LIKELY(plain))
+        thread->ticks--;
+    return plain;
+}
+
 /*
  * A strand whose operations never have to wait yields from time to time. It does not yield before an operation that has
  * to wait: it would have no place in the queue yet, and a later operation would overtake it.

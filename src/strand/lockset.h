@@ -48,11 +48,22 @@ _Static_assert(sizeof(struct lockset) <= TICKET_SIZE && sizeof(struct lockset_re
 
 /* The slow side: allocates a lockset or a record. Throws STRAND_SYSTEM if there is no memory. */
 void lockset_reserve_(struct thread *thread, struct cb *me, const char *what);
+/* Whether the strand holds no lock, and has room for one. */
+OWN_INLINE bool lockset_is_empty(const struct lockset *lockset)
+{
+    return LIKELY(lockset && !lockset->few[0].what);
+}
 /* Makes sure that lockset_add has an entry; call it before locking. */
 OWN_INLINE void lockset_reserve(struct thread *thread, struct cb *me, const char *what)
 {
-    if (UNLIKELY(!own_of(me)->lockset || own_of(me)->lockset->few[0].what))
+    if (UNLIKELY(!lockset_is_empty(own_of(me)->lockset)))
         lockset_reserve_(thread, me, what);
+}
+
+/* Adds the first lock. */
+OWN_INLINE void lockset_begin(struct lockset *lockset, const void *object, enum lock_type type, void *site)
+{
+    lockset->few[0] = (struct lockset_entry){(uintptr_t)object | type, site};
 }
 
 /* The slow side: the strand holds a lock already. */
@@ -62,7 +73,7 @@ OWN_INLINE void lockset_add(struct cb *me, const void *object, enum lock_type ty
 {
     struct lockset *lockset = own_of(me)->lockset;
     if (LIKELY(!lockset->few[0].what))
-        lockset->few[0] = (struct lockset_entry){(uintptr_t)object | type, site};
+        lockset_begin(lockset, object, type, site);
     else
         lockset_add_(lockset, (uintptr_t)object | type, site);
 }
@@ -72,14 +83,20 @@ struct lockset_entry lockset_find(struct cb *me, const void *object, enum lock_t
 
 /* The slow side: the lock is not in the first entry. */
 bool lockset_remove_(struct lockset *lockset, uintptr_t what);
+/* Removes a lock if it is the first. */
+OWN_INLINE bool lockset_end(struct lockset *lockset, const void *object, enum lock_type type)
+{
+    bool first = LIKELY(lockset && lockset->few[0].what == ((uintptr_t)object | type));
+    if (first)
+        lockset->few[0].what = 0;
+    return first;
+}
+
 /* Removes a lock. Returns false if there is no entry of it. */
 OWN_INLINE bool lockset_remove(struct cb *me, const void *object, enum lock_type type)
 {
     struct lockset *lockset = own_of(me)->lockset;
-    if (UNLIKELY(!lockset || lockset->few[0].what != ((uintptr_t)object | type)))
-        return lockset_remove_(lockset, (uintptr_t)object | type);
-    lockset->few[0].what = 0;
-    return true;
+    return lockset_end(lockset, object, type) || lockset_remove_(lockset, (uintptr_t)object | type);
 }
 
 /* Frees the lockset of a strand that has ended, or has returned from a call of `function`. Misuse if it holds a lock.

@@ -82,7 +82,8 @@ static NOINLINE bool take_slowly(struct thread **thread, struct cb *me, struct m
     return gate_park(thread, me, &mutex->gate, floor, NULL);
 }
 
-static inline void lock(struct mutex *mutex, void *site, const char *function)
+/* The slow path. A report about a simulation names the step by this function. */
+static NOINLINE void strand_mutex_lock_(struct mutex *mutex, void *site, const char *function)
 {
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
@@ -95,6 +96,27 @@ static inline void lock(struct mutex *mutex, void *site, const char *function)
         if (interrupted_here(me))
             interrupt_throw(thread, me, 0);
     mutex_record_owner(me, mutex, site); /* [M2] */
+}
+
+/* The fast path: the mutex is free, and the caller holds no other lock. Returns false if it did nothing. */
+OWN_INLINE bool lock_plainly(struct mutex *mutex, void *site)
+{
+    struct thread *thread = thread_self();
+    if (UNLIKELY(!thread || !thread->current || !mutex))
+        return false;
+    struct own *own = own_on(thread->current);
+    if (UNLIKELY(!lockset_is_empty(own->lockset) || !blocks_plainly(thread, own) ||
+                 !take_free(thread, current_of(thread), mutex)))
+        return false;
+    plain_store(&mutex->site, site, memory_order_relaxed); /* as mutex_record_owner [M2] */
+    lockset_begin(own->lockset, mutex, LOCK_MUTEX, site);
+    return true;
+}
+
+static inline void lock(struct mutex *mutex, void *site, const char *function)
+{
+    if (UNLIKELY(!lock_plainly(mutex, site)))
+        strand_mutex_lock_(mutex, site, function);
 }
 
 void strand_mutex_lock(strand_mutex *mutex)
@@ -163,7 +185,8 @@ COLD void mutex_not_held(struct thread *thread, struct mutex *mutex, const char 
                  : "the mutex is not locked: lock it first");
 }
 
-static inline void unlock(struct mutex *mutex, const char *function)
+/* The slow path. */
+static NOINLINE void unlock_(struct mutex *mutex, const char *function)
 {
     struct thread *thread = must_be_strand(function);
     struct cb *me = current_of(thread);
@@ -171,6 +194,27 @@ static inline void unlock(struct mutex *mutex, const char *function)
     if (UNLIKELY(!mutex_is_held_by(mutex, me)))
         mutex_not_held(thread, mutex, function);
     mutex_release(thread, me, mutex);
+}
+
+/* The fast path: the caller locked the mutex first of all that it holds. Returns false if it did nothing. */
+OWN_INLINE bool unlock_plainly(struct mutex *mutex)
+{
+    struct thread *thread = thread_self();
+    if (UNLIKELY(!thread || !thread->current || !mutex))
+        return false;
+    uint64_t me = (uintptr_t)current_of(thread);
+    if (UNLIKELY(atomic_load_explicit(&mutex->gate.word, memory_order_relaxed) != me ||
+                 !lockset_end(own_on(thread->current)->lockset, mutex, LOCK_MUTEX)))
+        return false;
+    if (UNLIKELY(!gate_give(thread, &mutex->gate, &me, 0)))
+        hand_over(thread, mutex);
+    return true;
+}
+
+static inline void unlock(struct mutex *mutex, const char *function)
+{
+    if (UNLIKELY(!unlock_plainly(mutex)))
+        unlock_(mutex, function);
 }
 
 void strand_mutex_unlock(strand_mutex *mutex)
