@@ -4,9 +4,10 @@
  * A suspended context's frame, as Boost.Context leaves it on x86-64: MXCSR at 0, the x87 control word at 4, r12 r13 r14
  * r15 rbx rbp rip from 8 on; its stack pointer after the resumption is frame + 0x40.
  *
- * On some processors ldmxcsr takes 50 ns when it changes even a sticky exception flag. The ABI preserves only the
- * control bits across calls, so the flags in the frame may be overwritten by the current ones, and then ldmxcsr changes
- * nothing. On other processors, reading MXCSR costs more than it saves; so the start measures it.
+ * On some processors ldmxcsr takes 50 ns if it changes even a sticky exception flag; on others the next stmxcsr does.
+ * The ABI preserves only the control bits across calls, so the flags in the frame may be overwritten by the current
+ * ones, and then ldmxcsr changes nothing. On yet other processors, reading MXCSR costs more than it saves; so the start
+ * measures it.
  */
 #ifndef ARCH_CONTEXT_H
 #define ARCH_CONTEXT_H

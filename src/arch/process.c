@@ -347,8 +347,9 @@ void *arch_stage_give(enum arch_stage which, void *stage)
 
 /* ---- the start ------------------------------------------------------------------------------------------- */
 
-/* The least cost, in ticks, of a few loads of MXCSR: with the flags changed each time, or with the current flags merged
- * into the loaded word, as arch_context_jump does. */
+/* The least cost, in ticks, of what a few switches do with MXCSR: with the flags changed each time, or with the current
+ * flags merged into the loaded word, as arch_context_jump does. The next switch stores what this one has loaded: on
+ * some processors only that is slow. */
 static uint64_t mxcsr_cost(uint32_t mxcsr, bool merge)
 {
     enum { RUNS = 6, LOADS = 64 };
@@ -356,8 +357,8 @@ static uint64_t mxcsr_cost(uint32_t mxcsr, bool merge)
     for (int run = 0; run < RUNS; run++) {
         uint64_t before = arch_tsc_in_order();
         for (uint32_t i = 0; i < LOADS; i++) {
-            uint32_t flags = merge ? arch_mxcsr_read() & ARCH_MXCSR_FLAGS : i % 2 * ARCH_MXCSR_FLAGS;
-            arch_mxcsr_write((mxcsr & ~ARCH_MXCSR_FLAGS) | flags);
+            uint32_t current = arch_mxcsr_read(), flags = merge ? current : i % 2 * ARCH_MXCSR_FLAGS;
+            arch_mxcsr_write((mxcsr & ~ARCH_MXCSR_FLAGS) | (flags & ARCH_MXCSR_FLAGS));
         }
         uint64_t cost = arch_tsc_in_order() - before;
         least = cost < least ? cost : least;
