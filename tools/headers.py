@@ -4,6 +4,7 @@ writes the manual, and tools/make-site.py, which writes the pages of the site.
 A comment speaks for the item below it and for those that follow without a blank line in between. They share a page,
 which is named after the first of them.
 """
+import functools
 import pathlib
 import re
 import textwrap
@@ -216,3 +217,25 @@ def narrow(raw):
         comment[-1] += " */"
         out += comment + ([match[1] + match[2]] if match[2] else [])
     return out
+
+
+@functools.lru_cache(maxsize=None)
+def head_of(path):
+    """What the first comment of a header says of all its functions: the rows of the table of callers, each as (callers,
+    functions), the paragraph on suspension, and that on costs."""
+    head = pathlib.Path(path).read_text(encoding="utf-8").split("*/", 1)[0]
+    table = re.search(r"^ \* Which callers:\n \*\n((?: \*   .*\n)+)", head, re.MULTILINE)
+    rows = []
+    for line in table[1].splitlines() if table else []:
+        callers, functions = re.match(r" \*   (.*?)(?: {2,}(.*))?$", line).groups()
+        more = not callers or functions is None or (rows and rows[-1][1].endswith(","))
+        if more and rows:
+            rows[-1] = (f"{rows[-1][0]} {callers}".strip(), f"{rows[-1][1]} {functions or ''}".strip())
+        else:
+            rows.append((callers, functions))
+    for i, (callers, functions) in enumerate(rows):
+        if callers.startswith("the same"):
+            rows[i] = (callers.replace("the same", rows[i - 1][0], 1), functions)
+    paragraph = lambda name: re.search(rf"^ \* {name}: ((?:.+\n)(?: \* .+\n)*)", head, re.MULTILINE)
+    texts = [found[1].replace("\n *", "\n") if found else "" for found in map(paragraph, ("Suspension", "Cost"))]
+    return rows, *[" ".join(text.split()) for text in texts]

@@ -21,8 +21,8 @@ import re
 import sys
 import textwrap
 
-from headers import (ATTRIBUTES, BLOCKS, OVERVIEW, PUBLIC, SENTENCE, WHOLE_WORDS, declaration, inline, plain, read_items,
-                     read_pages, sentences, summary)
+from headers import (ATTRIBUTES, BLOCKS, OVERVIEW, PUBLIC, SENTENCE, WHOLE_WORDS, declaration, head_of, inline, plain,
+                     read_items, read_pages, sentences, summary)
 
 NAME = re.compile(r"\b(?:strand|STRAND)_\w*[A-Za-z0-9]\b(?!_)")
 # Programs that use the library as its users do: those of tests do so for their own purposes.
@@ -367,6 +367,20 @@ def related(page, texts, known):
     return sorted(mentioned.values(), key=lambda name: (name.lower(), name))
 
 
+def notes(page):
+    """What the header says of all its functions, so that the page can be read alone."""
+    rows, suspension, cost = head_of(page.file)
+    named = [callers for callers, functions in rows if any(word(name).search(functions) for name in page.names())]
+    rest = [callers for callers, functions in rows if functions.startswith("all ")]
+    header = f"<{page.file.removeprefix('include/')}>"
+    out = [".SH NOTES", *flow(f"Suspension and cost hold for all functions of {header}; the text above takes precedence.")]
+    for title, text in (("Callers", "; ".join(named or rest)), ("Suspension", suspension), ("Cost", cost)):
+        if text:
+            first = text[0] if NAME.match(text) else text[0].upper()
+            out += [".TP", title, *flow(first + text[1:].rstrip(".") + ".")]
+    return out if len(out) > 2 else []
+
+
 def write_page(page, neighbours, known, folder, version, date):
     names = page.names()
     source = pathlib.Path(page.file).read_text(encoding="utf-8").splitlines()
@@ -426,6 +440,8 @@ def write_page(page, neighbours, known, folder, version, date):
         out += [*[guarded(code(line)) for line in part], ".EE", ".in"]
     if not shown_in and elsewhere:
         out += [".SH EXAMPLES", f"See \\fB{elsewhere[0]}\\fP(3)."]
+    if page.does():
+        out += notes(page)
     out += [".SH SEE ALSO"]
     out += [f".BR {name} (3)," for name in others if name not in ("STRAND_BLOCKS", "STRAND_CHECKED", "STRAND_NORETURN")]
     out += [".BR strand (7)"]

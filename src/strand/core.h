@@ -221,7 +221,7 @@ static inline bool own_is_clean(const struct own *own)
            !own->shield && !own->section_file && !own->checked;
 }
 
-/* Of the strand that runs on the fibre. */
+/* The record of the strand that runs on the fibre. */
 static inline struct own *own_on(struct fibre *fibre)
 {
     return (struct own *)(void *)fibre->own;
