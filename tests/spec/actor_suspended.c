@@ -198,7 +198,7 @@ TEST_INSIDE(a_suspended_actor_continues_after_a_restart)
 /* ---- a bad start ---------------------------------------------------------------------------------------------------
  */
 
-TEST_INSIDE(an_actor_that_has_not_started_handles_no_messages_whoever_resumes_it)
+TEST_INSIDE(an_actor_that_has_not_started_handles_no_messages_although_it_is_resumed)
 {
     STRAND_ACTORS(system, NULL);
     begin(STRAND_RESTART);
@@ -211,7 +211,7 @@ TEST_INSIDE(an_actor_that_has_not_started_handles_no_messages_whoever_resumes_it
         strand_yield();
     }
     strand_actors_join(system);
-    CHECK_LOG("bad bad start 1/1"); /* what its supervisor has decided meanwhile is for a suspended actor */
+    CHECK_LOG("bad bad start 1/1"); /* a decision applies only while the actor is suspended by that failure */
 }
 
 static enum strand_directive decide(void *state, strand_actor which, const strand_exception *why)

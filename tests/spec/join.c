@@ -44,8 +44,8 @@ static void *count_calls(void *counter)
     return NULL;
 }
 
-/* Its joiner may run it itself, but nobody else too. */
-TEST_RACE(a_child_runs_once_whoever_runs_it)
+/* The joiner may run the child itself: then no other thread may run it too. */
+TEST_RACE(a_child_runs_once_although_its_joiner_may_run_it)
 {
     _Atomic int calls = 0;
     STRAND_SCOPE(s);

@@ -374,7 +374,7 @@ static void end_address_space(void)
     CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
 }
 
-/* The second ones have the places of the first, but no use for the stacks that those leave. */
+/* The second thousand strands get the control blocks of the first, but can't use their stacks of another size. */
 static void *be_many_twice(void *arg)
 {
     enum { COUNT = 1000 };
@@ -392,7 +392,7 @@ static void *be_many_twice(void *arg)
     return arg;
 }
 
-TEST_REAL(a_stack_that_is_refused_is_an_exception_of_its_strand_whoever_had_its_place_before)
+TEST_REAL(a_refused_stack_is_an_exception_of_its_strand_although_the_control_block_was_used_before)
 {
     strand_exception *e = NULL;
     strand_options options = test_options();
@@ -406,7 +406,7 @@ TEST_REAL(a_stack_that_is_refused_is_an_exception_of_its_strand_whoever_had_its_
     CHECK(test_count_kind(e, &STRAND_SYSTEM) > 100);
     strand_exception_release(e);
 }
-TEST_OWN_STACKS(a_stack_that_is_refused_is_an_exception_of_its_strand_whoever_had_its_place_before,
+TEST_OWN_STACKS(a_refused_stack_is_an_exception_of_its_strand_although_the_control_block_was_used_before,
                 "the program ends where frames can't be saved");
 #endif
 
