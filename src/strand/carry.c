@@ -79,7 +79,7 @@ static void forget_cause(strand_exception *from, strand_exception *e)
 /* The caller may change the edges of e. Returns false if its ring is full. */
 static bool append(strand_exception *e, strand_exception *pushed_aside)
 {
-    if (e->ring_count == RING_MOST) { /* [EX3] */
+    if (e->suppressed_count == RING_MOST) { /* [EX3] */
         e->omitted++;
         return false;
     }
@@ -88,7 +88,7 @@ static bool append(strand_exception *e, strand_exception *pushed_aside)
     if (newest)
         newest->next = pushed_aside;
     e->ring = pushed_aside;
-    e->ring_count++;
+    e->suppressed_count++;
     return true;
 }
 
@@ -138,7 +138,7 @@ void exception_inherit(strand_exception *e, strand_exception *from)
     strand_exception *newest = from->ring;
     uint32_t omitted = from->omitted;
     from->ring = NULL;
-    from->ring_count = 0;
+    from->suppressed_count = 0;
     from->omitted = 0;
     arch_carried_unlock();
     strand_exception *s = newest ? newest->next : NULL;
@@ -233,7 +233,7 @@ size_t carried_list(const strand_exception *listed, struct carried *all, size_t 
     for (size_t i = 0; i < count; i++) {
         if (all[i].again)
             continue;
-        size_t unshown = all[i].e->ring_count - (size_t)all[i].shown;
+        size_t unshown = all[i].e->suppressed_count - (size_t)all[i].shown;
         all[i].unshown = unshown + all[i].e->omitted;
         shown += 1 + unshown;
     }
@@ -252,7 +252,7 @@ const strand_exception *strand_exception_suppressed(const strand_exception *e, s
 {
     must_be_there(e, "exception", "strand_exception_suppressed");
     arch_carried_lock();
-    const strand_exception *s = i < e->ring_count ? e->ring->next : NULL;
+    const strand_exception *s = i < e->suppressed_count ? e->ring->next : NULL;
     while (s && i--)
         s = s->next;
     arch_carried_unlock();

@@ -7,13 +7,13 @@
  * PARTIES   the holders of a reference: a flight, a catch block, an exception that carries this one, the user. On any
  *           thread of any run, or of none.
  * STATE     cause: one edge. ring: a circular list of the suppressed exceptions, linked by `next`; it points to the
- *           newest one, whose `next` is the oldest. ring_count: how many; omitted: how many were refused. listed: the
- *           exception is in a ring, or is about to be. walk: links the exceptions that a walk has visited; NULL: no
+ *           newest one, whose `next` is the oldest. suppressed_count: how many; omitted: how many were refused. listed:
+ *           the exception is in a ring, or is about to be. walk: links the exceptions that a walk has visited; NULL: no
  *           walk has.
- * OWNERSHIP the edges of an exception (cause, ring, ring_count, omitted) belong to its only holder. Those of a shared
- *           exception (refs > 1) belong to the holder of the lock, one for the process, and so does `walk`. `next`
- *           belongs to the ring that the exception is in. All of it belongs to the thread that gives back the last
- *           reference.
+ * OWNERSHIP the edges of an exception (cause, ring, suppressed_count, omitted) belong to its only holder. Those of a
+ *           shared exception (refs > 1) belong to the holder of the lock, one for the process, and so does `walk`.
+ *           `next` belongs to the ring that the exception is in. All of it belongs to the thread that gives back the
+ *           last reference.
  * INVARIANTS
  *           [EX1] No edge is there twice. An exception is in at most one ring. If it is the cause of X, it is not in
  *           X's ring, unless X is an interruption. So catch blocks that wrap what they have caught make a chain, not a

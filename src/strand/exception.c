@@ -41,7 +41,7 @@ strand_exception *exception_new_va(const strand_kind *kind, const char *format, 
     e->payload = NULL;
     e->payload_free = NULL;
     e->cause = e->ring = e->next = e->walk = NULL;
-    e->ring_count = 0;
+    e->suppressed_count = 0;
     e->omitted = 0;
     e->source = NULL;
     e->source_serial = e->progress = 0;

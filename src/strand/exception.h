@@ -54,8 +54,8 @@ struct strand_exception {
     void *ips_first[TRACE_FIRST];
     struct segment segments_first[SEGMENTS_FIRST];
     char text[EXCEPTION_TEXT];
-    uint16_t ring_count;   /* carry.h */
-    _Atomic bool mistaken; /* a catch block named a different kind with the same name */
+    uint16_t suppressed_count; /* carry.h */
+    _Atomic bool mistaken;     /* a catch block named a different kind with the same name */
 };
 _Static_assert(sizeof(struct strand_exception) <= 912, "every thread keeps some, and a failing child costs one");
 
