@@ -16,8 +16,8 @@
  *
  * 1. Results     An expected outcome is a value: >= 0, or a negated errno code. An unexpected one is an exception. The
  *                library never sets errno. If memory runs out, a function throws STRAND_SYSTEM with -ENOMEM. These
- *                return -ENOMEM instead: functions that any thread may call, I/O functions, orders to actors, and
- *                functions that can complete partially (docs/errors.md).
+ *                return -ENOMEM instead: functions that any thread may call, I/O functions, orders to actors (such as
+ *                strand_actor_stop), and functions that can complete partially (docs/errors.md).
  * 2. Blocking    A function marked STRAND_BLOCKS may suspend the calling strand and is a cancellation point: an
  *                interruption makes it throw STRAND_INTERRUPTED. It has then had no effect, unless its description
  *                says otherwise. An interrupted composite operation (strand_write_all) records its progress in the
@@ -116,9 +116,9 @@ typedef struct strand_exception strand_exception; /* strand/exception.h */
  *     STRAND_SCOPE(s);               a scope that is left with the enclosing block, by whatever way
  *     STRAND_SCOPE_OPEN(s);          the same with STRAND_OPEN
  *     STRAND_SCOPE_WITH(s, flags);   the same with flags:
- *       STRAND_OPEN        others may spawn into it and hand strands off to it
+ *       STRAND_OPEN        other strands may spawn into it and hand strands off to it
  *       STRAND_TOGETHER    the first failure of a child also cancels its siblings
- *       STRAND_COLLECT     failures wait to be fetched (strand_scope_failure) and interrupt nobody
+ *       STRAND_COLLECT     failures wait to be fetched (strand_scope_failure) and do not interrupt the owner
  *       STRAND_FIRST_WINS  the first child that returns cancels the others (strand_scope_join_first)
  *       STRAND_SERVICE     the library consumes a child that ends without a failure, and the owner does not join it;
  *                          may be combined with each of these flags but STRAND_FIRST_WINS
@@ -126,12 +126,13 @@ typedef struct strand_exception strand_exception; /* strand/exception.h */
  * STRAND_TOGETHER, STRAND_COLLECT and STRAND_FIRST_WINS are policies. A scope has one policy at most. Consuming an
  * ended child means taking its result or its failure, and freeing its control block.
  *
- * Leaving a scope cancels what is still anchored to it and waits, uninterruptibly, for its end. If a child failed and
- * the owner has not seen that, its exception is thrown here. If the owner has left a child without joining or
- * cancelling it, even one that has ended by now, STRAND_LIVE_STRANDS is thrown, or suppressed in the exception of a
- * failed child. An exception that leaves the block continues. Entering a scope throws STRAND_SYSTEM if there is no
- * memory. In a no-suspend section or a monitor, leaving a scope with anchored strands is misuse; an empty scope may be
- * left. clang warns of every scope there, because it cannot tell.
+ * Leaving a scope cancels the strands that are still anchored to it and waits, uninterruptibly, for their ends. If a
+ * child failed and the owner has not seen that, the scope throws the child's exception here. If the owner has left a
+ * child without joining or cancelling it, even one that has ended by now, the scope throws STRAND_LIVE_STRANDS, or
+ * suppresses it in the exception of a failed child. An exception that leaves the block continues. Entering a scope
+ * throws STRAND_SYSTEM if there is no memory. In a no-suspend section or a monitor, leaving a scope with anchored
+ * strands is misuse; an empty scope may be left. clang warns of every scope there, because it cannot tell whether the
+ * scope is empty.
  *
  * A server that spawns a strand for each connection and joins none opens its scope with STRAND_SERVICE. Without the
  * flag, every ended, unjoined child keeps its control block until the scope is joined or left. With the flag, a child
@@ -191,9 +192,9 @@ STRAND_BLOCKS void strand_scope_join(strand_scope scope);
 void strand_scope_cancel(strand_scope scope, const char *why);
 /** Wait for the first child that returns a value, in a scope with STRAND_FIRST_WINS. The call cancels the other
  * children, waits for them and consumes all. *winner gets the handle of that child, which is stale then, unless
- * `winner` is NULL. Returns the value, which the caller owns. If all children failed, it throws the first failure, with
- * the others suppressed; if all were cancelled, STRAND_CHILD_CANCELLED. A scope without children is misuse. An
- * interrupted call has consumed none. Only the owner may call it. Cost: O(children). */
+ * `winner` is NULL. Returns the value, which the caller owns. If no child returned a value, it throws the first
+ * failure, with the others suppressed, or STRAND_CHILD_CANCELLED if no child failed. A scope without children is
+ * misuse. An interrupted call has consumed none. Only the owner may call it. Cost: O(children). */
 STRAND_BLOCKS void *strand_scope_join_first(strand_scope scope, strand *winner);
 /**
  * Get the next failure of a child, in a scope with STRAND_COLLECT, in the order in which the children ended. The call
@@ -240,8 +241,8 @@ size_t strand_scope_count(strand_scope scope);
 /**
  * Start a run: execute fn(arg) as its root strand, and return when all its strands have ended. `options` may be NULL:
  * one pool of one thread, which is the calling thread. The call blocks its thread. Any thread may call it; a strand
- * only if the options ask for threads of the run's own. Cost: less than a millisecond, and about 50 us for each thread
- * that it starts.
+ * only with options->own_threads or options->cpus. Cost: less than a millisecond, and about 50 us for each thread that
+ * it starts.
  *
  * Returns the result of fn. An exception that leaves fn is printed and ends the program with exit status 1, unless
  * options->uncaught is set. If the run cannot be made, the call reports STRAND_SYSTEM in the same way.
@@ -316,15 +317,15 @@ const char *strand_name(void);
 STRAND_BLOCKS void strand_yield(void);
 /** Throw if the caller is interrupted, else return without yielding. It does not suspend. Cost: a few ns. */
 STRAND_BLOCKS void strand_checkpoint(void);
-/** Check whether the caller is interrupted: whether it was cancelled, or a deadline of its has passed, and so on. A
- * source outside a shield does not count. The call does not suspend. Returns true if strand_checkpoint would throw.
+/** Check whether a source interrupts the caller: a cancel, a deadline that has passed, or a scope with a failed child.
+ * A source outside a shield does not count. The call does not suspend. Returns true if strand_checkpoint would throw.
  * Cost: a few ns. */
 bool strand_interrupted(void);
 
 /* ---- strand-local values --------------------------------------------------------------------------------- */
 
 /** The key of a strand-local value. Its address identifies it. Define your own as static const in the only source file
- * that uses it; else declare it as extern in a header and define it in one source file, as a strand_kind. */
+ * that uses it; else declare it as extern in a header and define it in one source file, like a strand_kind. */
 typedef struct strand_key {
     size_t size;      /* sizeof(strand_key) */
     const char *name; /* diagnostics only */
@@ -343,7 +344,7 @@ void *strand_local(const strand_key *key);
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
-struct strand_guard_; /* what a macro that changes the rules of a block leaves there */
+struct strand_guard_; /* the record that STRAND_DEADLINE and its like put into a block */
 
 /** Units of time, in nanoseconds. */
 #define STRAND_US INT64_C(1000)
@@ -356,11 +357,11 @@ strand_time strand_now(void);
 /** Get the instant `ns` nanoseconds from now. The sum saturates at INT64_MAX, and it is at least 1. Any thread may call
  * it. Cost: that of strand_now. */
 strand_time strand_in(int64_t ns);
-/** Sleep for `ns` nanoseconds. 0 and less yields. Throws STRAND_SYSTEM if there is no memory for a timer. Cost: O(log
- * timers of the pool). */
+/** Sleep for `ns` nanoseconds. With 0 or less the call yields. Throws STRAND_SYSTEM if there is no memory for a timer.
+ * Cost: O(log timers of the pool). */
 STRAND_BLOCKS void strand_sleep(int64_t ns);
-/** Sleep until an instant. One that has passed yields, and so does {0}. Throws STRAND_SYSTEM if there is no memory for
- * a timer. Cost: O(log timers of the pool). */
+/** Sleep until an instant. If the instant has passed, or is {0}, the call yields. Throws STRAND_SYSTEM if there is no
+ * memory for a timer. Cost: O(log timers of the pool). */
 STRAND_BLOCKS void strand_sleep_until(strand_time when);
 /** Get the earliest instant at which a deadline interrupts the caller. Deadlines outside a shield do not count. The
  * time that is left is strand_deadline().ns - strand_now().ns. Returns an instant of INT64_MAX ns if there is no
@@ -384,7 +385,7 @@ struct strand_guard_ {
 };
 
 #ifndef __cplusplus
-void *strand_join_cxx_(strand child); /* what C++ code calls as strand_join */
+void *strand_join_cxx_(strand child); /* the function that C++ code calls by the name strand_join */
 #endif
 strand_scope strand_scope_enter_(strand_scope_flags flags, const char *file, int line);
 void strand_scope_leave_(strand_scope *scope) STRAND_SECTION_EXCLUDES_;

@@ -20,8 +20,8 @@
  *   - the scope is another strand's: the caller may end before the child.
  *
  * The first of these needs this header in the file that opens the scope, too. Variables of inner blocks of the owner's
- * function, and addresses inside of what is passed, are not checked (docs/misuse.md). `(strand_spawn)(scope, fn, arg)`
- * is not checked: for an argument that the child has copied before the caller goes on.
+ * function, and addresses inside of what is passed, are not checked (docs/misuse.md). Write `(strand_spawn)(scope, fn,
+ * arg)` to spawn without the check, for an argument that the child has copied before the caller goes on.
  *
  * The header does nothing if STRAND_CHECK_NOTHING is defined.
  *
@@ -37,10 +37,10 @@
  *     cc -include strand/check.h ...          checks all files of a program
  *     cc -D_GNU_SOURCE= -include strand/check.h ...
  *
- * The second is for C files that define _GNU_SOURCE (as nothing) by themselves: a header of the system's that comes
- * before such a line, and this one includes <pthread.h>, decides for the whole file, so the line comes too late. What
- * other such macros files define (_POSIX_C_SOURCE, _FILE_OFFSET_BITS) belongs there too, with the same value. C++
- * compilers define _GNU_SOURCE anyway.
+ * Use the second form for C files that define _GNU_SOURCE (as nothing) by themselves. The first system header of a file
+ * decides which features the file has. This header includes <pthread.h> before the file's own definition, which then
+ * has no effect. If files define other such macros (_POSIX_C_SOURCE, _FILE_OFFSET_BITS), define these on the command
+ * line too, with the same value. C++ compilers define _GNU_SOURCE anyway.
  */
 #ifndef STRAND_CHECK_H
 #define STRAND_CHECK_H

@@ -1,6 +1,6 @@
 /*
- * What the other headers need of compilers, languages and options that differ, and the standard's headers that all of
- * them use. Nothing here is for programs; strand.h includes it.
+ * Hides the differences between compilers, languages and options from the other headers, and includes the standard
+ * headers that all of them use. Nothing here is for programs; strand.h includes it.
  */
 #ifndef STRAND_COMPILER_H
 #define STRAND_COMPILER_H
@@ -34,8 +34,8 @@ extern struct strand_section_ strand_no_suspend_; /* stands in attributes only *
 #define STRAND_KEEPS_(place)
 #endif
 
-/* What runs at the end of a block. Without -fexceptions an exception would skip it in silence, so the macros that need
- * it do not compile there. Types and functions can be used all the same. */
+/* The attribute of a clean-up at the end of a block. Without -fexceptions an exception would skip the clean-up
+ * silently, so the macros that need one do not compile there. Types and functions can be used all the same. */
 #if defined(__has_feature)
 #if __has_feature(safe_stack)
 #define STRAND_CLEANUP_(function) _Pragma("GCC error \"libstrand does not support -fsanitize=safe-stack\"")
@@ -62,8 +62,9 @@ extern struct strand_section_ strand_no_suspend_; /* stands in attributes only *
 #define STRAND_PASTE2_(a, b) a##b
 #define STRAND_PASTE_(a, b) STRAND_PASTE2_(a, b)
 
-/* A goto or a case that skips the line which opens a block would have the block's clean-up run on what was never set.
- * clang and C++ compilers refuse such a jump; gcc, in C, over a type of computed size, as this one is. */
+/* If a goto or a case skips the line that opens a block, the clean-up of the block runs on a variable that was never
+ * set. clang and C++ compilers refuse such a jump. gcc refuses it in C only where it skips a type of computed size,
+ * such as this one. */
 #if defined(__GNUC__) && !defined(__clang__) && !defined(__cplusplus)
 #define STRAND_BLOCK_BEGINS_                                                                                           \
     _Pragma("GCC diagnostic push") _Pragma("GCC diagnostic ignored \"-Wvla\"")                                         \
@@ -88,8 +89,8 @@ struct strand_nothing_ { /* is never thrown */
 };
 #endif
 
-/* In C++ STRAND_TRY stands in a try block of C++, which catches nothing: in a noexcept function, as destructors are,
- * gcc leaves out the clean-ups that stand in no such block. */
+/* In a noexcept function, as destructors are, gcc omits clean-ups that stand in no try block of C++. So in C++
+ * STRAND_TRY stands in one, which catches nothing. */
 #ifdef __cplusplus
 #define STRAND_TRY_BEGINS_ try
 #define STRAND_TRY_ENDS_                                                                                               \
@@ -116,7 +117,8 @@ struct strand_nothing_ { /* is never thrown */
 #endif
 
 /* The address of a record that lives to the end of the enclosing full expression, or block. C++ compilers warn of each
- * member that is left out: g++ not in macros of system headers, as the lines from here on are, clang not if told so. */
+ * member that an initialiser leaves out. The pragmas turn that off: g++ does not warn in macros of system headers, and
+ * from here on this file counts as one; clang has a pragma for the warning itself. */
 #ifdef __cplusplus
 #pragma GCC system_header
 #if defined(__clang__)

@@ -1,8 +1,9 @@
 /*
- * Each C++ file registers the C++ runtime that it is linked with. The library itself finds a shared one, but none whose
- * symbols are hidden in a program or a plug-in (-static-libstdc++ with --exclude-libs), and in a static program only
- * what something else had linked. In a C++ file, calls that the compiler makes before it constructs a function's static
- * object go to the library. Nothing here is for programs; strand.h includes it.
+ * Each C++ file registers the C++ runtime that it is linked with. Without that, the library finds a shared runtime, but
+ * no runtime whose symbols are hidden in a program or a plug-in (-static-libstdc++ with --exclude-libs). In a static
+ * program it finds only the functions that other code has linked. The compiler calls a function before it constructs a
+ * function's static object; in a C++ file that includes this header the library gets that call. Nothing here is for
+ * programs; strand.h includes it.
  */
 #ifndef STRAND_CXX_H
 #define STRAND_CXX_H

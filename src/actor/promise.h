@@ -12,9 +12,9 @@
  *             open --close: the owner was interrupted--> freed
  *
  * PARTS     a question to several actors has a part for each: a promise without a waiter that passes on to the whole
- *           what settles it. The first answer to any part settles the whole. A code does so only if no part is open any
- *           more, nor the question itself: the sender of the question settles it by 0 at the end, for the last code
- *           that there was. A part may have parts of its own.
+ *           what settles it. The first answer to any part settles the whole. Codes settle the whole only when each part
+ *           was settled by a code, and the actor that makes the parts has given the whole the code 0, because it makes
+ *           no more of them. The whole then gets the last code of a part. A part may have parts of its own.
  * OWNERSHIP a promise belongs to the strand that has made it; a part to the owner of the whole. Only that strand frees
  *           the memory: a part that is settled, or whose whole is, keeps its word until the whole is closed.
  * INVARIANTS [PM1] the word is freed under the lock, by the store that releases the lock. So the holder of a promise's

@@ -95,13 +95,13 @@ static struct member *judge(struct thread *thread, struct run *run)
     return root;
 }
 
-/* Logs that nothing in the run can go on, and that no thread outside has acted on it so far, if enough time has passed.
- * Returns whether it has logged that. */
+/* If enough time has passed, logs that no strand of the run can go on, and that no thread outside has acted on it so
+ * far. Returns whether it has logged that. */
 static bool report_doubt(struct thread *thread, struct run *run, uint32_t asked)
 {
     char all[sizeof run->runtime.deadlock], text[sizeof all + 320];
     if (asked == QUIESCENT_ASKED_LONG &&
-        report_cycle(thread, run, "; from outside that can only be ended by stopping the run"))
+        report_cycle(thread, run, "; a thread outside the run can end this only by stopping the run"))
         return true;
     int threads = arch_thread_count();
     if (asked < (threads < 0 ? QUIESCENT_ASKED_LONG : QUIESCENT_ASKED_MOST))
@@ -109,10 +109,11 @@ static bool report_doubt(struct thread *thread, struct run *run, uint32_t asked)
     (void)run->runtime.reports->summarise_waits(thread, all, sizeof all);
     snprintf(text, sizeof text,
              threads < 0
-                 ? "nothing in the run can go on, unless a thread from outside acts on it; whether there is one is "
-                   "not known, because /proc/self/task can't be read. If there is none, this is a deadlock: %s"
-                 : "nothing in the run can go on, unless a thread from outside acts on it, as none has done so far. "
-                   "If none will, this is a deadlock: %s",
+                 ? "no strand of the run can go on unless a thread from outside acts on the run. The library can't "
+                   "know whether there is one, because /proc/self/task can't be read. If there is none, this is a "
+                   "deadlock: %s"
+                 : "no strand of the run can go on unless a thread from outside acts on the run; none has done so "
+                   "yet. If none ever does, this is a deadlock: %s",
              all);
     log_text(&run->runtime, text);
     return true;

@@ -61,19 +61,22 @@
 /* ---- the transitions: idle.c ------------------------------------------------------------------------------- */
 
 void thread_to_idle(struct thread *thread);
-/* It has work of its own, or must leave: without the role. */
+/* Called without the role: the thread has pinned work, or must leave. */
 void thread_from_idle(struct thread *thread);
-/* Take the role, if it is free. Returns whether the thread has it, also because it was given it while it slept. */
+/* Takes the role, if it is free. Returns whether the thread has the role; another thread may have given it the role
+ * while it slept. */
 bool thread_to_polling(struct thread *thread);
 void thread_to_busy(struct thread *thread);
-/* Returns true if it is asleep (among the sleepers), false if it has better to do. */
+/* Returns true if the thread is now among the sleepers. Returns false if no other thread is polling, the pool stops, or
+ * the thread has pinned work or must leave. */
 bool thread_to_asleep(struct thread *thread, bool timed);
 void thread_from_asleep(struct thread *thread);
 /* A busy thread takes the role for one pass over timers and posts, if the role is free; and gives it back. */
 bool thread_takes_role(struct thread *thread);
 void thread_gives_role(struct thread *thread);
-/* The seeker waits in the poller until it is kicked or has something to do, and not before the instant `nap` (0:
- * none). eager: a push wakes it. rounds: how often it has waited in this search. Returns whether it was kicked. */
+/* The seeker waits in the poller until it is kicked or has something to do; a timer ends the wait only from the instant
+ * `nap` on (0: at any time). eager: a push wakes it. rounds: how often it has waited in this search. Returns whether it
+ * was kicked. */
 bool pool_park(struct thread *thread, struct pool *pool, bool eager, int rounds, int64_t nap);
 
 /* pool_enter counts the thread as busy; pool_leave ends that. */

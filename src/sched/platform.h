@@ -153,7 +153,7 @@ int platform_thread_start(struct subprocess *sub, struct platform_thread *thread
 void platform_thread_join(struct subprocess *sub, struct platform_thread *thread);
 void platform_word_wait(struct subprocess *sub, _Atomic uint32_t *word, uint32_t expected, int64_t deadline);
 void platform_word_wake(struct subprocess *sub, _Atomic uint32_t *word, int threads);
-/* Marks, on a plain thread, that something begins, or is over, that takes its time on other threads. */
+/* Called on a plain thread before and after a call that may take long: in a seeded run, any thread may go on first. */
 void platform_plain_point(struct subprocess *sub);
 
 #endif

@@ -20,8 +20,9 @@
  *           writes to a post that is complete [N2]. [N4] The link (release) pairs with the taker's load (acquire): the
  *           taker sees what the producer wrote. The taker's compare-and-swap (release) pairs with the next exchange
  *           (acquire): the producer's store of `first` comes after the taker's NULL [N1].
- * PROGRESS  producers are wait-free. A producer that the machine stops between the two steps holds back the posts from
- *           the one before its own on; strands, timers and descriptors are served meanwhile.
+ * PROGRESS  producers are wait-free. If the system stops a producer between its two steps, the taker cannot take the
+ *           post before that producer's, nor any later one, until the producer continues. Strands, timers and
+ *           descriptors are served meanwhile.
  * NOT DONE  a stack, taken by one exchange: to find the oldest post the taker walks over all of them, which takes tens
  *           of milliseconds when a million have come. Taking all that is there: it takes longer than the producers
  *           need to post as many again, and the next look takes longer still.

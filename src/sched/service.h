@@ -13,12 +13,12 @@
  *           them. A reader adds what has happened since the thread's last record.
  * PROTOCOL  none: a reader may see the sums of two records mixed. It is a measure: a thread that acts on it may gain
  *           nothing, but does no harm.
- * EVENING   a busy thread that has the role of the seeker for one pass, a millisecond after it evened out last at the
- *           earliest: of some others it takes the one whose strands wait longest. If that is a good deal longer than
- *           its own do, it takes so many of them that both wait alike: from the far ends of the lists, where they would
- *           wait longest. A thread that has made no pass for a hundred milliseconds, and four times as long as the
- *           taker itself was kept from it lately, is occupied by one strand: those in its slot and its inbox wait as
- *           well.
+ * EVENING   a busy thread evens out in a pass for which it has the role of the seeker, at most once in a millisecond.
+ *           It examines some other threads, and chooses the one whose strands wait longest. If they wait much longer
+ *           than its own, it takes as many of them as make both wait equally long: from the far ends of the lists,
+ *           where they would wait longest. If a thread has made no pass for a hundred milliseconds, and for four times
+ *           the taker's longest recent time between two passes, one strand occupies it: the strands in its slot and its
+ *           inbox then count as waiting, too.
  * INVARIANTS [LB1] a thread that takes has the role: no other thread steals or evens out meanwhile.
  *           [LB2] after that the taker's wait is not longer than the victim's, by the same measure: two threads don't
  *           take from each other alternately, and no strand waits longer for having been moved.

@@ -24,13 +24,12 @@
  *           runnable, or gave the fibre up, happens before the next holder's visit. Between two holders with mail in
  *           between: the run queue's.
  * INVARIANTS [SF6] going idle is a holder's last access to the fibre: the next holder may end the fibre's last strand,
- *           and then the fibre is gone.
- *           [SF7] a fibre that was in use since it was trimmed last is in the list of its pool's `trimmer`, and
- *           then that has a timer (trim.c): a thread that runs on it for the first time since a round began records
- *           it. A round trims, as a holder, the fibres that were not used since the round before began; one that is
- *           in use is left for the next round. A round takes a fibre out of the list under its lock, and refers to
- *           it from then on, unless nothing else does: then it is about to be given back, and the thread that does
- *           so waits for the lock first.
+ *           and then the fibre is gone. [SF7] a fibre that was in use since it was last trimmed is in the list of its
+ *           pool's `trimmer`, and the trimmer then has a timer (trim.c): a thread that runs on a fibre for the first
+ *           time since a round began records it. A round trims, as a holder, the fibres that were not used since the
+ *           round before began; it leaves one that is in use for the next round. Under the lock of the list, a round
+ *           takes a fibre out of the list and takes a reference to it. It leaves out a fibre without references:
+ *           another thread is about to free that fibre, and takes the lock before it does.
  * NOT DONE  strands in the run queues, with a lock for the stack: a thread that picks a strand whose stack is in use
  *           would have to put it back or wait. Copying from the stack of the strand that leaves when that is another
  *           one's, without the loop: a second way for the same thing. A lock: the mail is one word. A wish to be

@@ -3,19 +3,20 @@
  *
  * PARTIES   the strand that leaves, the strand that arrives on the same thread, and the thread that makes the leaving
  *           strand runnable.
- * STATE     fibre->context: NULL while the fibre runs and during the switch away from it; after that, where it goes
- *           on.
+ * STATE     fibre->context: NULL while the fibre runs and during the switch away from it; after that, the context in
+ *           which it continues.
  * PROTOCOL  a strand that blocks is claimable before it has left its stack, so no thread has to ask twice.
- * INVARIANTS [S1] the thread that runs a strand next goes there only when context is there, takes it, and sets it to
+ * INVARIANTS [S1] the thread that runs a strand next takes its context only when that has been stored, and sets it to
  *           NULL. [S2] the arriving side stores context, not the strand that leaves. [S3] a strand that parks may find
  *           itself in its own thread's queue, claimed and delivered before it left: then it goes on. [S4] a thread that
- *           finds no context goes to its loop, which waits for it. By then the context of the strand that it left is
- *           there, so two threads that leave two strands for each other's do not wait for each other for ever.
- *           [S5] each strand has its own state of the C++ runtime (exceptions in handlers and in flight), also if the
- *           runtime comes in the middle of a run, with a plug-in. No strand has any before its thread has used the
- *           runtime's thread-local variables. So a thread notices the runtime by their generation, when it leaves the
- *           first such strand, and has all threads of the run save and restore that state before the strand can go on
- *           anywhere. A thread that begins later does the same if the process has a runtime by then.
+ *           finds no context goes to its loop, which waits for it. Before the loop waits, it stores the context of the
+ *           strand that the thread has left. So two threads that each switch to the strand that the other one leaves do
+ *           not wait for each other for ever. [S5] each strand has its own state of the C++ runtime (exceptions in
+ *           handlers and in flight), also if the runtime comes in the middle of a run, with a plug-in. No strand has
+ *           any before its thread has used the runtime's thread-local variables. So a thread notices the runtime by
+ *           their generation, when it leaves the first such strand, and has all threads of the run save and restore
+ *           that state before the strand can go on anywhere. A thread that begins later does the same if the process
+ *           has a runtime by then.
  * ORDERING  [S2] release pairs with [S1] acquire: all that the fibre did is seen where it goes on. The same pair orders
  *           SWITCH_CHECK, which is set relaxed [S5].
  * PROGRESS  the wait at [S4] is as long as a switch; nothing between a claimable state and the jump may block.

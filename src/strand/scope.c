@@ -76,8 +76,8 @@ struct scope *scope_of_owner(struct cb *me, strand_scope handle, const char *fun
         misuse_by_non_owner(
             thread_self(), scope, function,
             handle_is_open(handle)
-                ? "only the strand that opened a scope may do that, of an open one too: let that strand do it. "
-                  "Others spawn into the scope, cancel it, and wait for single strands by strand_wait"
+                ? "only the strand that opened a scope may do that, even if the scope is open: let that strand do it. "
+                  "Other strands may spawn into the scope, cancel it, and wait for single strands by strand_wait"
                 : "only the strand that opened a scope may do that; scopes that others spawn into are opened by "
                   "STRAND_SCOPE_OPEN");
     return scope;

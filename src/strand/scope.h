@@ -2,23 +2,26 @@
  * Scopes: the anchored children, their failures, and leaving. Page: docs/protocols/scope.md.
  *
  * PARTIES   the owner; for scopes with flags also its children at their end, spawners and strands that hand off.
- * STATE     children (all that are anchored), ended (in the order of their ends; in a plain scope only failed ones and,
- *           once its owner has joined the scope, those that ended then), failures (the number of failed ones).
+ * STATE     children (all that are anchored), ended (ended children in the order of their ends: all of a scope with
+ *           flags; in a plain scope failed ones, and those that ended before or during a strand_scope_join), failures
+ *           (the number of failed children in `ended`).
  * OWNERSHIP `children` of a plain scope belongs to the owner alone. `ended`, `failures`, and all of a scope with flags,
  *           belong to the holder of the lock. A child is in `children` until it is consumed or handed off.
  * INVARIANTS [C1] a scope's record outlives its children: the owner leaves only after the last child has ended. [C2] a
  *           child that fails raises its scope before its end can be seen. [C3] a plain scope's block is due while
- *           failures > 0. [C4] the owner consumes a child. In an open service also a strand that spawns into it does,
- *           unless the scope is cancelled, as it is as soon as its owner leaves it: children that have ended, have not
- *           failed and have no drop function. Both take the child out of `ended` under the lock, so no child is
- *           consumed twice. The owner keeps no pointer to a child that it has not taken out. [C5] every child that has
- *           ended is in `ended`, once, if its scope has flags, or while its scope is joined.
+ *           failures > 0. [C4] the owner consumes the children. A strand that spawns into an open service consumes
+ *           children, too: those that have ended, have not failed and have no drop function. It consumes none once the
+ *           scope is cancelled. An owner that leaves the scope cancels it first. Both parties take a child out of
+ *           `ended` under the lock, so no child is consumed twice. The owner keeps no pointer to a child that it has
+ *           not taken out. [C5] every child that has ended is in `ended`, once, if its scope has flags, or while its
+ *           scope is joined.
  * ORDER OF LOCKS the run's lock of hand-offs (join.c), then ENDS_LOCK of a child, then its scope's lock; never two
  *           scopes' locks at once.
  * PROGRESS  the lock is held for a walk over the children at most. The owner waits for its children as long as they
- *           take. It waits for one at a time: a count of children would have to be changed by every end.
- * NOT DONE  one locked list for all scopes: spawn and join in a plain scope would pay for it. Waking the owner that
- *           joins its scope at each end: it cost a third of a pool's throughput. Counting the ends of all strands in
+ *           take. When it leaves the scope it waits for one child at a time: every end would have to change a count of
+ *           living children.
+ * NOT DONE  one locked list for all scopes: spawn and join in a plain scope would pay for it. Waking an owner in
+ *           strand_scope_join at each end: a pool's throughput was a third lower. Counting the ends of all strands in
  *           their scopes: each spawn and join would pay. Hand-offs without one lock for the search and the move, or
  *           with locks along the way to the root: two hand-offs could disagree on their order, or make a cycle.
  *           Detached strands: the code that starts a strand has to say where it ends.
@@ -62,7 +65,7 @@ static inline void scope_anchor(struct scope *scope, struct cb *child)
     scope->count++;
 }
 
-/* So many ended children that the owner has not consumed cause a warning. */
+/* The log warns when a scope keeps this many ended children. */
 enum { HOARD = 10000 };
 
 /* Whether a plain scope has grown so much that scope_recount has to count its ended children again. */
@@ -92,7 +95,7 @@ static inline bool scope_is_service(const struct scope *scope)
 void scope_child_ended(struct thread *thread, struct scope *scope, struct cb *child, bool failed, struct batch *batch);
 /* Announces a hand-off to this open scope, which then stays open until scope_receive. Returns false if it is closed. */
 bool scope_expect(struct thread *thread, struct scope *scope);
-/* Anchors a child that was handed off. over: it has ended. */
+/* Anchors a child that was handed off. over: the child has ended. */
 void scope_receive(struct thread *thread, struct scope *scope, struct cb *child, bool over, struct batch *batch);
 /* Under the lock: returns the first failed child in `ended`, or NULL. The next call does not examine the children
  * before it again. */
@@ -112,28 +115,27 @@ static inline bool scope_has_winner(const struct scope *scope)
 /* Owner of a service: consumes the ended children in the order of their ends, up to one that has failed [C4]. Returns
  * the failed child, or NULL. */
 struct cb *scope_reap(struct thread *thread, struct scope *scope);
-/* Another strand, which has a reference to the scope and spawns into it: consumes a few ended children [C4].
- * */
+/* Another strand, which has a reference to the scope and spawns into it: consumes a few ended children [C4]. */
 void scope_reap_for_owner(struct thread *thread, struct scope *scope);
-/* Owner of a plain scope: lists the children that have ended. Until the owner sets recount_at again, children, also
- * those spawned later, are listed when they end [C5]. */
+/* Owner of a plain scope: lists the children that have ended. From now on a child, also one that is spawned later, is
+ * listed when it ends, until the owner sets recount_at again [C5]. */
 void scope_follow(struct thread *thread, struct scope *scope);
 /* Owner: returns the first child in `ended`, or NULL. */
 struct cb *scope_first_ended(struct thread *thread, struct scope *scope);
-/* count: the number of ends that the owner has seen. enough: the owner wakes when there are more than so many. */
+/* count: the number of ends that the owner has seen. enough: more ends than this wake the owner. */
 struct ends {
     size_t count, enough;
 };
-/* Owner: waits until there are more ends than it has seen. Ends that come while it sleeps wake it when there are more
- * than enough, or when one of the children has a drop function. An interruption wakes it too. `what`, for diagnostics
- * only, is as in wait_because. Returns the thread that the strand continues on. */
+/* Owner: waits until there are more ends than it has seen. While it sleeps, an end wakes it if there are more than
+ * `enough` ends then, if it is the last one, or if the child has a drop function. An interruption wakes it too. `what`,
+ * for diagnostics only, is as in wait_because. Returns the thread that the strand continues on. */
 struct thread *scope_await_end(struct thread *thread, struct cb *me, struct scope *scope, struct ends seen,
                                uint64_t what, unsigned why);
 /* Spawner: logs once that the scope keeps too many ended children. */
 void scope_report_hoard(struct thread *thread, struct scope *scope);
 /* Owner of a large plain scope: counts how many children have ended. */
 void scope_recount(struct scope *scope);
-/* Takes an ended child out of the scope. Its failure counts as dealt with. */
+/* Takes an ended child out of the scope. Its failure no longer interrupts the owner. */
 void scope_forget(struct thread *thread, struct scope *scope, struct cb *child);
 /* Adds an object that ends with the scope. Returns 0, or -ECANCELED if the scope was open and has been left. */
 int scope_own(struct thread *thread, struct cb *me, strand_scope handle, struct owned *owned, const char *function);

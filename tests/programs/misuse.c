@@ -652,7 +652,7 @@ static void *join_the_scope(void *scope)
 }
 
 MISUSE(join_an_open_scope_of_another, "strand_scope_join",
-       "only the strand that opened a scope may do that, of an open one too")
+       "only the strand that opened a scope may do that, even if the scope is open")
 {
     strand_scope open;
     STRAND_SCOPE_OPEN(scope);

@@ -267,7 +267,7 @@ TEST_REAL(a_cycle_is_reported_though_a_plain_thread_might_act_on_the_run)
     pthread_t thread;
     CHECK_EQ(pthread_create(&thread, NULL, stop_it_when_it_is_reported, NULL), 0);
     check_cycle_reported(STRAND_OUT_OF_WORK_AUTO, make_cycle_beside_a_plain_thread,
-                         "; from outside that can only be ended by stopping the run\n");
+                         "; a thread outside the run can end this only by stopping the run\n");
     CHECK_EQ(pthread_join(thread, NULL), 0);
 }
 
@@ -290,7 +290,7 @@ TEST_REAL(a_stalled_run_is_logged_although_a_plain_thread_might_act_on_it)
     CHECK_EQ(pthread_join(thread, NULL), 0);
     CHECK_PTR(e, NULL);
     CHECK_EQ(lines_logged, 1);
-    CHECK_CONTAINS(logged, "unless a thread from outside acts on it, as none has done so far");
+    CHECK_CONTAINS(logged, "unless a thread from outside acts on the run; none has done so yet");
     CHECK_CONTAINS(logged, "the only strand waits: ");
 }
 
