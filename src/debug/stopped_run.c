@@ -73,7 +73,7 @@ bool stopped_run_hold(struct view *view, bool signals)
     if (loose)
         output_say(view->out, 0, "%d of the threads could not be held: what they run may be out of date\n", loose);
     if (loose && !sub->concurrent) {
-        output_say(view->out, 0, "this run has one thread only: its strands can't be inspected before that is held\n");
+        output_say(view->out, 0, "this run has one thread, which could not be held: its strands can't be inspected\n");
         return false;
     }
     arch_san_acquire(sub); /* what strands did before they were suspended or held */

@@ -14,7 +14,7 @@
  * INVARIANTS [N1] the taker takes a post only when no producer is going to write its `next`. [N2] from the exchange on
  *           the queue is not empty, and the producer links its post without waiting for another thread: so a thread
  *           that finds the queue not empty looks again instead of sleeping. [N3] one pass takes POSTS_AT_ONCE at most.
- *           A producer that never pauses thus delays strands, timers and descriptors by no more than so many posts.
+ *           A producer that never pauses thus delays strands, timers and descriptors by no more than that many posts.
  * ORDERING  the exchange is sequentially consistent: the seeker's look before it sleeps sees it, or the producer sees
  *           the seeker's kick [K1]. Its release pairs with the acquire of the next exchange, so that the next producer
  *           writes to a post that is complete [N2]. [N4] The link (release) pairs with the taker's load (acquire): the

@@ -33,7 +33,8 @@
  *           flag stores it, then loads the slot; seq_cst: one of them sees the other. A thread that becomes idle
  *           releases the lock, passes a full barrier, and then checks whether others wait for the outside [Q2].
  * NOT DONE  one counter of busy threads for all pools: two more atomic operations whenever a thread wakes up. A
- *           decision by the last thread to become idle: it would have to hand out what it claims without the role.
+ *           decision by the last thread to become idle: it would have to deliver the strands that it claims, without
+ *           the seeker's role.
  * TESTED BY tests/models/quiescence.pml, tests/models/outside.pml, tests/spec/quiescence.c, tests/spec/deadlock.c,
  *           tests/sim/quiescence.c.
  */

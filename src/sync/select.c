@@ -4,9 +4,10 @@
  * PARTIES   the strand that selects; its sources, one for each case; interrupters.
  * PROTOCOL  first every case is tried once, each by itself, as a plain operation. An ordered select on several threads
  *           skips this round: an earlier case could become possible after its try. Then the strand arms its wait and
- *           stands with one case after the other: from the first linked node on a source may claim the wait. A case
- *           that can happen retracts the wait first; one that needs another strand's wait goes over WAIT_TRYING. So
- *           whichever case comes first, the others do not happen. At the end all nodes are unlinked.
+ *           calls `stand` of one case after the other: from the first linked node on, a source may claim the wait. A
+ *           case that can happen by itself retracts the wait first; a case that needs another strand's wait makes its
+ *           own WAIT_TRYING while it claims the other. So whichever case comes first, the others do not happen. At the
+ *           end all nodes are unlinked.
  * STATE     the nodes lie in a record of a slab, one for each case, all of one epoch. `live` counts the cases that have
  *           not dropped out, plus one while the select is still standing with its cases.
  * INVARIANTS [X1] the wait is claimed, or retracted, once for each arming: exactly one case happens. [X2] at each
