@@ -80,7 +80,7 @@ endef
 
 .DEFAULT_GOAL := all
 .PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes instructions check models fuzz bench valgrind user-tools coverage man pictures conformance site abi \
-	install uninstall setup format clean FORCE
+	bench-peers install uninstall setup format clean FORCE
 
 help:
 	@echo "make             build/libstrand.a, build/libstrand.so and the examples"
@@ -105,6 +105,8 @@ help:
 	@echo "make fuzz        random programs against a model of the tree of strands, and random requests to"
 	@echo "                 examples/httpd, 10 minutes each; TESTS=tree or TESTS=requests: one of them"
 	@echo "make bench       measure; with -s nothing but the results is on standard output"
+	@echo "make bench-peers measure beside other runtimes, those of this machine, and write build/bench/report.html (40 minutes);"
+	@echo "                 make setup GROUPS=peers installs them, 500 MB"
 	@echo "make install     install the library, its headers and its manual, as they were made, below PREFIX"
 	@echo "make uninstall   remove what was installed, with the same variables"
 	@echo "make man         make the manual, in build/man"
@@ -142,6 +144,7 @@ help:
 	@echo "ALL=1            make fault fails every call of long counts too, which are sampled otherwise"
 	@echo "FUZZ_S=600       seconds that make fuzz looks for inputs"
 	@echo "BENCH=\"fib30\"    only these rows; SMOKE=1: each once, briefly, to see that it ends well"
+	@echo "BENCH_PEERS=folder  programs of yours that make bench-peers measures as well: bench/README.md"
 	@echo "PREFIX=folder    where to install to, $(PREFIX) now; also LIBDIR, INCLUDEDIR, MANDIR, DOCDIR, GDBDIR"
 	@echo "DESTDIR=folder   install below this folder, for a package"
 	@echo "MAN=no           install without the manual"
@@ -285,6 +288,20 @@ bench:
 	@STRAND_BENCH_BIN=$(abspath $(OUT)/bench) bench/run $(BENCH)
 endif
 
+# The rows that a peer has, and the growth plots; with BENCH these rows alone. The report shows a program that fails; the
+# target fails then, once all is measured.
+record := $(OUT)/bench/report.txt
+bench-peers:
+	$(call setup,bench)
+	$(again) do-bench >&2
+	@status=0; \
+	BENCH_COMPARE=1 BENCH_GROWTH=$(if $(BENCH),,1) BENCH_ROUNDS=$${BENCH_ROUNDS:-3} BENCH_RECORD=$(record) BENCH_FLAGS='$(bench-flags)' \
+		STRAND_BENCH_BIN=$(abspath $(OUT)/bench) bench/run $(BENCH) || status=$$?; \
+	[ $$status -le 1 ] || exit $$status; \
+	bench/report.py $(record) $(OUT)/bench/report.html || status=1; \
+	echo "bench-peers: $(OUT)/bench/report.html, made from $(record)$$([ $$status -eq 0 ] || echo '; not all went well: see its list of failures')" >&2; \
+	exit $$status
+
 test-matrix:
 	+@status=0; for mode in $(filter-out coverage,$(MODES)); do \
 		$(if $(unchosen),env -u CC -u CXX )$(MAKE) --no-print-directory test MODE=$$mode SCHED="stealing global dedicated current" THREADS="1 2 4 8" || status=1; \
@@ -356,7 +373,7 @@ soname := libstrand.so.$(firstword $(subst ., ,$(version)))
 layers := base arch stack sched strand sync io actor sim debug run
 lib-sources := $(sort $(foreach l,$(layers),$(wildcard src/$(l)/*.c src/$(l)/*.S)))
 headers := $(wildcard include/*.h include/strand/*.h)
-formatted := $(headers) $(wildcard src/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch] tests/*/*.cc bench/*.[ch] bench/*.cc examples/*.[ch] examples/*/*.[ch])
+formatted := $(headers) $(wildcard src/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch] tests/*/*.cc bench/*.[ch] bench/*.cc bench/peers/*/*.[ch] bench/peers/*/*.cc examples/*.[ch] examples/*/*.[ch])
 
 flags-release := -O2 -g -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
 flags-debug := -O0 -g3 -DSTRAND_DEBUG_BUILD
@@ -420,6 +437,9 @@ lib-sanitize = $(if $(filter $(unsanitized),$@),,$(sanitize) $(own-frames))
 framed := strand/entry sched/switch sched/shared_open
 $(foreach f,$(framed),$(if $(wildcard src/$(f).c),,$(error framed: there is no src/$(f).c)))
 with-frames = $(if $(filter $(framed:%=$(OUT)/obj/src/%.o),$@),-fno-omit-frame-pointer)
+
+# The compiler and its flags, as the report has them.
+bench-flags = $(shell $(CC) --version | head -n 1); $(strip $(filter-out $(warnings),$(lib-flags)) $(CFLAGS))
 
 # All objects are made again when this file or the command line's flags have changed.
 flags-asked = $(strip flags: $(CC) $(CXX) $(lib-flags) $(sanitize) $(CFLAGS) $(CXXFLAGS) $(LDFLAGS) Makefile:)
@@ -794,6 +814,6 @@ check-docs:
 check-prose:
 	tools/check-prose.py
 check-shell:
-	for script in tools/*.sh bench/run .ci/run; do sh -n $$script || exit 1; done; echo "shell: ok"
+	for script in tools/*.sh bench/run bench/peers/*/build bench/peers/*.sh .ci/run; do sh -n $$script || exit 1; done; echo "shell: ok"
 
 -include $(shell find $(OUT)/obj -name '*.d' 2>/dev/null)

@@ -3,7 +3,9 @@
 #
 # Installs the Debian packages that the groups need and that are missing; does nothing if all are there. --check installs
 # none: it says which are missing, and fails. The groups:
-# build, examples, turtle, ledger, test, check, man, pictures, site, tsan, models, fuzz, valgrind, coverage, bench, soak; all is every one of them.
+# build, examples, turtle, ledger, test, check, man, pictures, site, tsan, models, fuzz, valgrind, coverage, bench, soak,
+# peers; all is every one of them but pictures, whose results are committed, and peers, the runtimes that make bench-peers
+# compares with and the plotting program of its report.
 set -eu
 
 packages_of()
@@ -25,6 +27,7 @@ packages_of()
     coverage) echo gcovr ;;
     bench) echo g++ libhttp-parser-dev wrk ;;
     soak) echo wrk ;;
+    peers) echo python3 gnuplot-nox g++ libgomp1 libtbb-dev libboost-fiber-dev libcaf-dev erlang-base golang-go nginx-light ;;
     all) packages_of build && for group in examples turtle ledger test check man site tsan models fuzz valgrind coverage bench soak; do packages_of "$group"; done ;;
     *) echo "setup: there is no group '$1'" >&2 && return 1 ;;
     esac
