@@ -294,7 +294,7 @@ record := $(OUT)/bench/report.txt
 bench-peers:
 	$(call setup,bench)
 	$(again) do-bench >&2
-	@status=0; \
+	@rm -f $(OUT)/bench/report.html $(record); status=0; \
 	BENCH_COMPARE=1 BENCH_GROWTH=$(if $(BENCH),,1) BENCH_ROUNDS=$${BENCH_ROUNDS:-3} BENCH_RECORD=$(record) BENCH_FLAGS='$(bench-flags)' \
 		STRAND_BENCH_BIN=$(abspath $(OUT)/bench) bench/run $(BENCH) || status=$$?; \
 	[ $$status -le 1 ] || exit $$status; \
