@@ -290,7 +290,7 @@ class Plots:
                          f"$data << END\n{data}\nEND\n{scale}\nset style fill solid\nset boxwidth 0.7\n"
                          f"set xtics rotate by -35 noenhanced\nset grid y\nset xrange [-0.6:{len(lines) - 0.4}]\n"
                          f"plot $data using 0:2:5:xtic(1) with boxes linecolor rgb variable notitle, "
-                         f"'' using 0:2:3:4 with yerrorbars linecolor rgb '#222222' pointtype 0 notitle")
+                         f"'' using 0:2:3:4 with yerrorbars linecolor rgb '#222222' pointsize 0 notitle")
 
     def curve(self, plot):
         name, patterns, counts, unit = plot

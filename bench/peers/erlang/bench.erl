@@ -3,9 +3,6 @@
 -module(bench).
 -export([run/1, threads/1, sample/4, samples/5, check/3, now_ns/0, leave_out/1]).
 
-%% How many samples a short measurement takes after its warm-up.
--define(SAMPLES, 5).
-
 %% Runs the program in a process of its own: the one that Erlang starts with is notified of the end of each process
 %% that is linked to it.
 run([Name | Arguments]) ->
@@ -21,9 +18,10 @@ threads([Threads | _]) -> list_to_integer(Threads).
 sample(Row, Threads, Unit, Value) ->
     io:format("~s\terlang\t~b\t~s\t~.3f~n", [Row, Threads, Unit, float(Value)]).
 
+%% A measurement that takes one sample takes seconds; it needs no warm-up.
 samples(Row, Threads, Unit, Count, Measure) ->
-    Measure(),
-    [sample(Row, Threads, Unit, Measure()) || _ <- lists:seq(1, min(Count, ?SAMPLES))].
+    _ = if Count > 1 -> Measure(); true -> ok end,
+    [sample(Row, Threads, Unit, Measure()) || _ <- lists:seq(1, Count)].
 
 check(true, _, _) -> ok;
 check(false, Format, Arguments) ->
