@@ -30,7 +30,8 @@ import tempfile
 
 MORE_IS_BETTER = {"trips/s", "req/s"}
 COLOURS = {"strand": "0x2a9d4a", "floor": "0x999999", "peer": "0x4878b0", "unfair": "0xc9a227"}
-LINES = ["0x2a9d4a", "0x999999", "0x4878b0", "0xc9a227", "0xb04848", "0x8048b0", "0x303030", "0x48b0a8", "0xd07030"]
+LINES = ["0x4878b0", "0xc9a227", "0xb04848", "0x8048b0", "0x303030", "0x48b0a8", "0xd07030"]
+SHOWN = {"strand": "libstrand"}
 
 STYLE = """
 body { font: 15px/1.5 sans-serif; max-width: 1500px; margin: 2em auto; padding: 0 1em; color: #222; }
@@ -278,8 +279,7 @@ class Plots:
             if self.record.mark(name, command):
                 kind = "unfair"
             colour = COLOURS.get(kind, COLOURS["peer"])
-            shown = {"strand": "libstrand"}.get(name, name)
-            lines.append(f"{quoted(shown)} {values.median} {min(values.values)} {max(values.values)} {colour}")
+            lines.append(f"{quoted(SHOWN.get(name, name))} {values.median} {min(values.values)} {max(values.values)} {colour}")
         medians = [values.median for values in runtimes.values()]
         scale = "set yrange [0:*]"
         if max(medians) > 20 * min(medians):
@@ -300,17 +300,22 @@ class Plots:
                 for (runtime, parameter), samples in values.items():
                     points[runtime].append((parameter, statistics.median(samples)))
         if not points:
-            return f"<p class=none>{text(name)}: no program has printed a sample.</p>"
+            print(f"report: {name}: the growth plot has no samples", file=sys.stderr)
+            self.failed = True
+            return f"<p class=failed>{text(name)}: no program has printed a sample.</p>"
+        peers = [runtime for runtime in points if runtime not in COLOURS]
+        colours = COLOURS | {peer: LINES[index % len(LINES)] for index, peer in enumerate(peers)}
         blocks = "\n".join(f"$data{index} << END\n" + "\n".join(f"{x} {y}" for x, y in sorted(points[runtime])) + "\nEND"
                            for index, runtime in enumerate(points))
         curves = ", ".join(f"$data{index} using 1:2 with linespoints linewidth 2 pointtype 7 pointsize 0.5 "
-                           f"linecolor rgb {LINES[index % len(LINES)]} title {quoted(runtime)} noenhanced"
+                           f"linecolor rgb {colours[runtime]} title {quoted(SHOWN.get(runtime, runtime))} noenhanced"
                            for index, runtime in enumerate(points))
         every = [y for values in points.values() for _, y in values]
         scale = "set logscale y" if max(every) > 20 * min(every) > 0 else "set yrange [0:*]"
-        return self.draw(f"{name}: {counts}", "560,360",
+        return self.draw(f"{name}: {counts}", "640,340",
                          f"{blocks}\nset logscale x\nset xlabel {quoted(counts)} noenhanced\n"
-                         f"set ylabel {quoted(unit)} noenhanced\nset grid\nset key outside bottom horizontal\n{scale}\n"
+                         f"set ylabel {quoted(unit)} noenhanced\nset grid\nset key outside right\n{scale}\n"
+                         f"set offsets graph 0.03, graph 0.03\n"
                          f"plot {curves}")
 
     def html(self):
