@@ -28,8 +28,12 @@ peer_version()
 # peer_unfair SOURCE: prints the paragraph of its first comment that begins with "Unfair:", as one line
 peer_unfair()
 {
-    sed -n 's/^ *\(\*\|\/\/\|%%*\) *//; /^Unfair: /,$p' "$1" | sed '/^$/,$d; /^\/$/,$d' | tr '\n' ' ' |
-        sed 's/^Unfair: //; s/ *$//'
+    awk '
+        !/^ *(\/?\*|\/\/|%%)/ { exit }
+        { sub(/^ *(\/?\*|\/\/|%%)\/? */, "") }
+        /^Unfair: / { found = 1; sub(/^Unfair: /, "") }
+        found && /^\/?$/ { exit }
+        found { printf "%s%s", space, $0; space = " " }' "$1"
 }
 
 # peer_mark SOURCE PROGRAM
