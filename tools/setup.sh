@@ -27,7 +27,7 @@ packages_of()
     coverage) echo gcovr ;;
     bench) echo g++ libhttp-parser-dev wrk ;;
     soak) echo wrk ;;
-    peers) echo python3 gnuplot-nox g++ libgomp1 libtbb-dev libboost-fiber-dev erlang-base golang-go nginx-light ;;
+    peers) echo python3 gnuplot-nox g++ libgomp1 libtbb-dev libboost-fiber-dev libcaf-dev erlang-base golang-go cargo librust-tokio-dev nginx-light ;;
     all) packages_of build && for group in examples turtle ledger test check man site tsan models fuzz valgrind coverage bench soak; do packages_of "$group"; done ;;
     *) echo "setup: there is no group '$1'" >&2 && return 1 ;;
     esac

@@ -27,6 +27,12 @@ func check(ok bool, format string, args ...any) {
 	}
 }
 
+// What the row needs is not there: say so and end, by an exit status that bench/run knows.
+func leaveOut(why string) {
+	fmt.Fprintf(os.Stderr, "left out: %s\n", why)
+	os.Exit(77)
+}
+
 func argument(otherwise int) int {
 	if len(os.Args) < 2 {
 		return otherwise

@@ -30,7 +30,7 @@ func measure() float64 {
 
 func main() {
 	if len(os.Args) > 2 {
-		os.Exit(77) // there is no such thing as one thread of two
+		leaveOut("Go has no such row")
 	}
 	threads := argument(1)
 	runtime.GOMAXPROCS(threads)

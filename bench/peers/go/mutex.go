@@ -1,5 +1,5 @@
-// mutex: one goroutine locks and unlocks a mutex that nobody else wants; mutex2: two on two threads do it at the same
-// time. Per lock and unlock.
+// mutex, mutex_shared: one goroutine locks and unlocks a mutex that nobody else wants, on one thread and on two; mutex2:
+// two on two threads do it at the same time. Per lock and unlock.
 package main
 
 import (
@@ -34,18 +34,19 @@ func measure(goroutines int) float64 {
 }
 
 func main() {
-	row, threads := "mutex", 1
+	row, threads, goroutines := "mutex", 1, 1
 	if len(os.Args) > 1 {
 		row = os.Args[1]
 	}
-	if row == "mutex2" {
+	if row != "mutex" {
 		threads = 2
-	} else if row != "mutex" {
-		os.Exit(77) // there is no such thing
+	}
+	if row == "mutex2" {
+		goroutines = 2
 	}
 	runtime.GOMAXPROCS(threads)
-	measure(threads)
+	measure(goroutines)
 	for i := 0; i < samples; i++ {
-		sample(row, threads, "ns", measure(threads))
+		sample(row, threads, "ns", measure(goroutines))
 	}
 }
