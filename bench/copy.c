@@ -80,8 +80,9 @@ static __attribute__((no_stack_protector)) void *take_turns(void *marks)
 static long run(long strands, int fibres)
 {
     strand_fibre_info info = {.size = sizeof info};
+    size_t stack = ring.size.bytes > STACK / 2 ? 2 * (size_t)ring.size.bytes : STACK;
     STRAND_SCOPE(scope);
-    ring.fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = fibres, .stack_size = STACK));
+    ring.fibre = strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = fibres, .stack_size = stack));
     for (long i = 0; i < strands; i++)
         strand_spawn_with(scope, STRAND_ATTR(.fibre = ring.fibre), take_turns, i ? NULL : &ring, 0);
     strand_scope_join(scope);
@@ -102,7 +103,8 @@ static void *root(void *arg)
     bench_check(deepest == size->bytes + size->varies, "%ld bytes of live stack", deepest);
     for (int i = 1; i <= ring.samples; i++) {
         int64_t cycles = ring.cycles[i + 1] - ring.cycles[i], all = size->strands * ring.rounds;
-        bench_check(cycles >= all / 100 * 99 && cycles <= all / 100 * 101 + 1, "%" PRId64 " stacks were saved", cycles);
+        bench_check(cycles * 100 >= all * 99 && cycles * 100 <= all * 101 + 100, "%" PRId64 " stacks were saved",
+                    cycles);
         bench_sample(copy_row(size), "strand", 1, "ns", (double)(ring.at[i + 1] - ring.at[i]) / (double)cycles);
     }
     return arg;
