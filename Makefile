@@ -80,7 +80,7 @@ endef
 
 .DEFAULT_GOAL := all
 .PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes instructions check models fuzz bench valgrind user-tools coverage man pictures conformance site abi \
-	bench-peers install uninstall setup format clean FORCE
+	bench-peers figures install uninstall setup format clean FORCE
 
 help:
 	@echo "make             build/libstrand.a, build/libstrand.so and the examples"
@@ -105,8 +105,9 @@ help:
 	@echo "make fuzz        random programs against a model of the tree of strands, and random requests to"
 	@echo "                 examples/httpd, 10 minutes each; TESTS=tree or TESTS=requests: one of them"
 	@echo "make bench       measure; with -s nothing but the results is on standard output"
-	@echo "make bench-peers measure beside other runtimes, those of this machine, and write build/bench/report.html (40 minutes);"
-	@echo "                 make setup GROUPS=peers installs them, 500 MB"
+	@echo "make bench-peers install other runtimes (1 GB), measure beside them (40 minutes), and write build/bench/report.html;"
+	@echo "                 SMOKE=1: one round, few points of the plots"
+	@echo "make figures     write the tables of the last make bench-peers into README.md and docs/figures.md"
 	@echo "make install     install the library, its headers and its manual, as they were made, below PREFIX"
 	@echo "make uninstall   remove what was installed, with the same variables"
 	@echo "make man         make the manual, in build/man"
@@ -278,7 +279,7 @@ ifneq ($(SMOKE),)
 bench:
 	$(call setup,bench)
 	$(again) do-smoke >&2
-	@BENCH_SMOKE=1 STRAND_BENCH_BIN=$(abspath $(OUT)/smoke) bench/run $(BENCH)
+	@BENCH_SMOKE=1 BENCH_GROWTH=$(if $(BENCH),,1) STRAND_BENCH_BIN=$(abspath $(OUT)/smoke) bench/run $(BENCH)
 else
 bench:
 	$(call setup,bench)
@@ -288,19 +289,23 @@ bench:
 	@STRAND_BENCH_BIN=$(abspath $(OUT)/bench) bench/run $(BENCH)
 endif
 
-# The rows that a peer has, and the growth plots; with BENCH these rows alone. The report shows a program that fails; the
-# target fails then, once all is measured.
+# The rows that a peer has, and the growth plots; with BENCH these rows alone. SMOKE=1 makes one round, and two points of
+# each plot. The report shows a program that fails; the target fails then, once all is measured.
 record := $(OUT)/bench/report.txt
 bench-peers:
-	$(call setup,bench)
+	$(call install-packages,bench)
+	-$(call install-packages,peers)
 	$(again) do-bench >&2
 	@rm -f $(OUT)/bench/report.html $(record); status=0; \
-	BENCH_COMPARE=1 BENCH_GROWTH=$(if $(BENCH),,1) BENCH_ROUNDS=$${BENCH_ROUNDS:-3} BENCH_RECORD=$(record) BENCH_FLAGS='$(bench-flags)' \
+	BENCH_COMPARE=1 BENCH_GROWTH=$(if $(BENCH),,$(if $(SMOKE),short,1)) BENCH_ROUNDS=$${BENCH_ROUNDS:-$(if $(SMOKE),1,3)} BENCH_RECORD=$(record) BENCH_FLAGS='$(bench-flags)' \
 		STRAND_BENCH_BIN=$(abspath $(OUT)/bench) bench/run $(BENCH) || status=$$?; \
 	[ $$status -le 1 ] || exit $$status; \
 	bench/report.py $(record) $(OUT)/bench/report.html || status=1; \
 	echo "bench-peers: $(OUT)/bench/report.html, made from $(record)$$([ $$status -eq 0 ] || echo '; not all went well: see its list of failures')" >&2; \
 	exit $$status
+
+figures:
+	bench/report.py $(record) README.md docs/figures.md
 
 test-matrix:
 	+@status=0; for mode in $(filter-out coverage,$(MODES)); do \
@@ -751,7 +756,7 @@ do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(a
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
 # Each says what it is and whether it holds; one that fails does not keep the others from running.
-checks := warnings-gcc warnings-clang format layers calls atomics labels exports abi headers system globals clobbered reject accept sizes docs prose shell conformance blocking models mutants fault
+checks := warnings-gcc warnings-clang format layers calls atomics labels exports abi headers system globals clobbered reject accept sizes docs prose shell conformance blocking models mutants fault report
 .PHONY: do-check $(checks:%=check-%)
 do-check: $(checks:%=check-%)
 	echo "check: all hold"
@@ -813,6 +818,8 @@ check-docs:
 	tools/check-docs.sh
 check-prose:
 	tools/check-prose.py
+check-report:
+	tools/check-report.py
 check-shell:
 	for script in tools/*.sh bench/run bench/peers/*/build bench/peers/*.sh .ci/run; do sh -n $$script || exit 1; done; echo "shell: ok"
 

@@ -1,15 +1,22 @@
 #!/usr/bin/env python3
-"""usage: bench/report.py RECORD REPORT
+"""usage: bench/report.py RECORD FILE...
 
-Makes REPORT, one HTML file that needs no other, from the record that bench/run has written. Fails if the record shows
-that a program failed or printed what can't be compared. The plots need gnuplot; without it the report says so.
+Writes each FILE from the record that bench/run has written. Fails if the record shows that a program failed or printed
+what can't be compared.
+
+FILE.html is the report, one file that needs no other. Its plots need gnuplot; without it the report says so.
+
+FILE.md is a document with a line `<!-- peers: short -->` or `<!-- peers: full -->`. The table of the record replaces all
+between that line and `<!-- end of peers -->`. A document is not written from a record with a failed program or of a
+single round.
 
 The fields of the record's lines are separated by tabs:
 
     date      TEXT
     machine   TEXT
+    rounds    NUMBER                                                how often each program of a row has run
     runtime   RUNTIME TEXT                                          version and flags
-    missing   RUNTIME PACKAGE                                       the runtime is not installed
+    missing   RUNTIME TEXT                                          why the runtime is not measured
     failed    RUNTIME COMMAND TEXT                                  its samples are dropped
     left-out  RUNTIME COMMAND TEXT                                  the program lacks what it needs
     unfair    RUNTIME NAME TEXT                                     the mark of a program
@@ -31,7 +38,8 @@ import tempfile
 MORE_IS_BETTER = {"trips/s", "req/s"}
 COLOURS = {"strand": "0x2a9d4a", "floor": "0x999999", "peer": "0x4878b0", "unfair": "0xc9a227"}
 LINES = ["0x4878b0", "0xc9a227", "0xb04848", "0x8048b0", "0x303030", "0x48b0a8", "0xd07030"]
-SHOWN = {"strand": "libstrand"}
+SHOWN = {"strand": "libstrand", "boost_fiber": "Boost.Fiber", "caf": "CAF", "cxx": "C++", "erlang": "Erlang", "go": "Go",
+         "massivethreads": "MassiveThreads", "argobots": "Argobots", "openmp": "OpenMP", "tbb": "oneTBB"}
 
 STYLE = """
 body { font: 15px/1.5 sans-serif; max-width: 1500px; margin: 2em auto; padding: 0 1em; color: #222; }
@@ -39,9 +47,11 @@ table { border-collapse: collapse; font-size: 13px; }
 th, td { border: 1px solid #ccc; padding: 3px 7px; text-align: right; white-space: nowrap; }
 th { background: #f0f0f0; } td:first-child, th:first-child { text-align: left; }
 td.text { text-align: left; white-space: normal; }
+.scroll td:first-child { position: sticky; left: 0; background: #fff; }
+tr:hover td { border-bottom-color: #333; } td[title] { cursor: help; }
 .first { background: #bfe8c6; } .partly { background: #e6f5d0; } .behind { background: #f8dcd4; }
 .failed { background: #e05050; color: #fff; } .none { color: #999; }
-.scroll { overflow-x: auto; } .least { color: #666; } sup { color: #a06000; }
+.scroll { overflow-x: auto; } td.none { color: #ccc; } .least { color: #666; } sup { color: #a06000; }
 img { margin: 4px; border: 1px solid #ddd; }
 """
 
@@ -50,10 +60,19 @@ def text(value):
     return html.escape(str(value))
 
 
+def shown(runtime):
+    return SHOWN.get(runtime, runtime)
+
+
+def digits(value):
+    return f"{value:.0f}" if value >= 99.95 else f"{value:.3g}"
+
+
 def number(value):
-    if value >= 1e6:
-        return f"{value:,.0f}".replace(",", " ")
-    return f"{value:.0f}" if value >= 1000 else f"{value:.3g}"
+    for least, size, letter in ((1e9, 1e9, "G"), (1e6, 1e6, "M"), (1e4, 1e3, "k")):
+        if value >= least:
+            return f"{digits(value / size)} {letter}"
+    return digits(value)
 
 
 class Values:
@@ -66,10 +85,19 @@ class Values:
     def median(self):
         return statistics.median(self.values)
 
+    @property
+    def best(self):
+        return max(self.values) if self.unit in MORE_IS_BETTER else min(self.values)
+
+    def text(self):
+        """The median, and in brackets the best sample of several."""
+        best = f" ({number(self.best)})" if len(self.values) > 1 else ""
+        return number(self.median), best
+
 
 class Record:
     def __init__(self, path):
-        self.date, self.machine, self.runtimes, self.missing = "", "", {}, []
+        self.date, self.machine, self.rounds, self.runtimes, self.missing = "", "", 0, {}, []
         self.failed, self.left_out, self.unfair = [], [], {}
         self.rows = collections.defaultdict(dict)  # (row, command): runtime: Values
         self.plots, self.growth = [], collections.defaultdict(lambda: collections.defaultdict(list))
@@ -88,11 +116,14 @@ class Record:
     def read_machine(self, value):
         self.machine = value
 
+    def read_rounds(self, value):
+        self.rounds = int(value)
+
     def read_runtime(self, runtime, about):
         self.runtimes[runtime] = about
 
-    def read_missing(self, runtime, package):
-        self.missing.append((runtime, package))
+    def read_missing(self, runtime, why):
+        self.missing.append((runtime, why))
 
     def read_failed(self, runtime, command, why):
         self.failed.append((runtime, command, why))
@@ -150,11 +181,45 @@ def best(runtimes, names, unit):
     return choose(names, key=lambda name: runtimes[name].median, default=None)
 
 
+class Verdict:
+    """How libstrand stands in a row: first; partly, where only peers with a mark are ahead; behind; none without peers.
+    `ratios` has the best peer that does the same work, then a marked one that is ahead of libstrand."""
+
+    def __init__(self, record, runtimes, command):
+        self.style, self.ratios = "none", []
+        mine = runtimes.get("strand")
+        others = [name for name, values in runtimes.items() if values.role == "peer" or
+                  values.role == "floor" and name != "floor"]
+        if mine is None or not others:
+            return
+        marked = [name for name in others if record.mark(name, command)]
+        fair = best(runtimes, [name for name in others if name not in marked], mine.unit)
+        unfair = best(runtimes, marked, mine.unit)
+        self.ratios = [(name, ratio(mine.median, runtimes[name].median, mine.unit)) for name in (fair, unfair) if name]
+        behind = [name for name, times in self.ratios if times > 1]
+        self.style = "behind" if fair in behind else "partly" if behind else "first"
+        if fair and unfair not in behind:
+            self.ratios = self.ratios[:1]
+
+
+def rows_of_readme():
+    """What each row measures, as the table of bench/README.md has it."""
+    rows = {}
+    readme = pathlib.Path(__file__).resolve().parent / "README.md"
+    for line in readme.read_text(encoding="utf-8").splitlines() if readme.exists() else ():
+        fields = [field.strip() for field in line.strip("|").split(" | ")]
+        if line.startswith("| `") and len(fields) == 5:
+            for row in fields[0].replace("`", "").split():
+                rows[row] = fields[2].replace("`", "")
+    return rows
+
+
 class Table:
     def __init__(self, record):
         self.record = record
         self.marks = {}  # text: number
-        self.first = self.partly = self.behind = 0
+        self.first = self.partly = self.behind = self.none = 0
+        self.rows = rows_of_readme()
         peers = {name for _, _, runtimes in record.compared() for name, values in runtimes.items()
                  if values.role == "peer"}
         peers |= {name for name, _, _ in record.failed + record.left_out if name not in ("floor", "strand", "variant")}
@@ -167,10 +232,10 @@ class Table:
         index = self.marks.setdefault(why, len(self.marks) + 1)
         return f"<sup title='{html.escape(why, quote=True)}'>{index}</sup>"
 
-    def cell(self, runtimes, runtime, command, label=""):
+    def cell(self, runtimes, runtime, command, label="", style=""):
         if runtime in runtimes:
-            values = runtimes[runtime]
-            return (f"<td>{number(values.median)} <span class=least>({number(min(values.values))})</span>"
+            median, best = runtimes[runtime].text()
+            return (f"<td class='{style}'>{median}<span class=least>{best}</span>"
                     f"{self.mark(runtime, command)}{label}</td>")
         return self.empty(runtime, command)
 
@@ -182,30 +247,13 @@ class Table:
             return f"<td class=none title='{html.escape(why, quote=True)}'>left out</td>"
         return "<td class=none>–</td>"
 
-    def verdict(self, runtimes, command, unit):
-        """The ratio to the best peer that does the same work, and to a marked one that is ahead of it."""
-        if "strand" not in runtimes:
-            return "<td class=none>–</td>"
-        mine = runtimes["strand"].median
-        others = [name for name, values in runtimes.items() if values.role == "peer" or
-                  values.role == "floor" and name != "floor"]
-        fair = best(runtimes, [name for name in others if not self.record.mark(name, command)], unit)
-        leader = best(runtimes, others, unit)
-        if leader is None:
-            return "<td class=none>–</td>"
-        shown = fair or leader
-        times = ratio(mine, runtimes[shown].median, unit)
-        label = f"{times:.2f} ({text(shown)})"
-        if ratio(mine, runtimes[leader].median, unit) <= 1:
-            self.first += 1
-            return f"<td class=first>{label}</td>"
-        if fair is None or times <= 1:
-            self.partly += 1
-            over = ratio(mine, runtimes[leader].median, unit)
-            same = label + ", " if fair else ""
-            return f"<td class=partly>{same}{over:.2f} ({text(leader)}{self.mark(leader, command)})</td>"
-        self.behind += 1
-        return f"<td class=behind>{label}</td>"
+    def verdict(self, runtimes, command):
+        """Whether libstrand is first, and the cell with its ratio to the best peer that does the same work and, where
+        a marked one is ahead, to that."""
+        verdict = Verdict(self.record, runtimes, command)
+        setattr(self, verdict.style, getattr(self, verdict.style) + 1)
+        ratios = ", ".join(f"{times:.2f} ({text(shown(name))}{self.mark(name, command)})" for name, times in verdict.ratios)
+        return verdict.style, f"<td class={verdict.style}>{ratios or '–'}</td>"
 
     def row(self, row, command, runtimes):
         mine = runtimes.get("strand")
@@ -214,36 +262,42 @@ class Table:
         over = "<td class=none>–</td>"
         if mine and floor:
             over = f"<td>{ratio(mine.median, runtimes[floor].median, sample.unit):.2f}</td>"
-        cells = [f"<td>{text(row)}</td><td>{text(sample.threads)}</td><td>{text(sample.unit)}</td>"]
-        label = "" if floor in (None, "floor") else " " + text(floor)
-        cells.append(self.cell(runtimes, floor or "floor", command, label))
-        cells.append(self.cell(runtimes, "strand", command))
+        what = html.escape(self.rows.get(row, ""), quote=True)
+        cells = [f"<td title='{what}'>{text(row)}</td><td>{text(sample.threads)}</td><td>{text(sample.unit)}</td>"]
+        label = "" if floor in (None, "floor") else " " + text(shown(floor))
+        style, ratios = self.verdict(runtimes, command)
+        cells.append(self.cell(runtimes, "strand", command, style="" if style == "none" else style))
+        cells += [ratios, over, self.cell(runtimes, floor or "floor", command, label)]
         cells += [self.cell(runtimes, peer, command) for peer in self.peers]
-        return "<tr>" + "".join(cells) + over + self.verdict(runtimes, command, sample.unit) + "</tr>"
+        return "<tr>" + "".join(cells) + "</tr>"
 
     # A command none of whose programs has printed a sample still has a line.
     def lost_rows(self):
-        shown = {command for _, command, _ in self.record.compared()}
+        known = {command for _, command, _ in self.record.compared()}
         for command in dict.fromkeys(entry[1] for entry in self.record.failed):
-            if command not in shown and command != "build":
-                cells = "".join(self.empty(name, command) for name in ["floor", "strand"] + self.peers)
-                yield f"<tr><td>{text(command)}</td><td></td><td></td>{cells}<td></td><td></td></tr>"
+            if command not in known and command != "build":
+                mine, floor, *peers = (self.empty(name, command) for name in ["strand", "floor"] + self.peers)
+                yield f"<tr><td>{text(command)}</td><td></td><td></td>{mine}<td></td><td></td>{floor}{''.join(peers)}</tr>"
 
     def html(self):
-        names = "".join(f"<th>{text(name)}</th>" for name in self.peers)
+        names = "".join(f"<th>{text(shown(name))}</th>" for name in self.peers)
         lines = [self.row(*entry) for entry in self.record.compared()] + list(self.lost_rows())
-        return (f"<div class=scroll><table><tr><th>row</th><th>threads</th><th>unit</th><th>floor</th>"
-                f"<th>libstrand</th>{names}<th>by the floor</th><th>by the best peer</th></tr>\n"
+        return (f"<div class=scroll><table><tr><th>row</th><th>threads</th><th>unit</th><th>libstrand</th>"
+                f"<th>by the best peer</th><th>by the floor</th><th>floor</th>{names}</tr>\n"
                 + "\n".join(lines) + "</table></div>")
 
     def legend(self):
+        return (f"<p>A cell has the median and, in brackets, the best of all samples; k, M and G are thousands, millions "
+                f"and billions. A ratio above one means that libstrand is worse. <span class=first>Green</span>: libstrand "
+                f"is first ({self.first} rows). <span class=partly>Pale green</span>: it is first among the peers that do "
+                f"the same work, and a marked one is ahead ({self.partly}). <span class=behind>Red</span>: a peer that "
+                f"does the same work is ahead ({self.behind}). Where the best samples of two runtimes lie closer than "
+                f"their medians, the rows do not decide which one is faster. The name of a row shows what it measures "
+                f"when the pointer rests there.</p>")
+
+    def unfair(self):
         marks = "".join(f"<li>{text(why)}</li>" for why in self.marks)
-        return (f"<p>A cell has the median and, in brackets, the least of all samples. A ratio above one means that "
-                f"libstrand is worse. <span class=first>Green</span>: libstrand is first ({self.first} rows). "
-                f"<span class=partly>Pale green</span>: it is first among the peers that do the same work, and a marked "
-                f"one is ahead ({self.partly}). <span class=behind>Red</span>: a peer that does the same work is ahead "
-                f"({self.behind}). Where the least of two runtimes lie closer than their medians, the rows do not "
-                f"decide which one is faster.</p>" + (f"<p>Marks, for what is unfair:</p><ol>{marks}</ol>" if marks else ""))
+        return f"<p>Marks, for what is unfair:</p><ol>{marks}</ol>" if marks else ""
 
 
 # ---- the plots -------------------------------------------------------------------------------------------------------
@@ -279,14 +333,14 @@ class Plots:
             if self.record.mark(name, command):
                 kind = "unfair"
             colour = COLOURS.get(kind, COLOURS["peer"])
-            lines.append(f"{quoted(SHOWN.get(name, name))} {values.median} {min(values.values)} {max(values.values)} {colour}")
+            lines.append(f"{quoted(shown(name))} {values.median} {min(values.values)} {max(values.values)} {colour}")
         medians = [values.median for values in runtimes.values()]
         scale = "set yrange [0:*]"
         if max(medians) > 20 * min(medians):
             least = min(min(values.values) for values in runtimes.values())
             scale = f"set logscale y\nset yrange [{least / 2}:*]"
         data = "\n".join(lines)
-        return self.draw(f"{row}, {sample.threads} thread{'s' * (sample.threads != '1')}, {sample.unit}", "400,280",
+        return self.draw(f"{row}, {sample.threads} thread{'s' * (sample.threads != '1')}, {sample.unit}", "350,270",
                          f"$data << END\n{data}\nEND\n{scale}\nset style fill solid\nset boxwidth 0.7\n"
                          f"set xtics rotate by -35 noenhanced\nset grid y\nset xrange [-0.6:{len(lines) - 0.4}]\n"
                          f"plot $data using 0:2:5:xtic(1) with boxes linecolor rgb variable notitle, "
@@ -308,7 +362,7 @@ class Plots:
         blocks = "\n".join(f"$data{index} << END\n" + "\n".join(f"{x} {y}" for x, y in sorted(points[runtime])) + "\nEND"
                            for index, runtime in enumerate(points))
         curves = ", ".join(f"$data{index} using 1:2 with linespoints linewidth 2 pointtype 7 pointsize 0.5 "
-                           f"linecolor rgb {colours[runtime]} title {quoted(SHOWN.get(runtime, runtime))} noenhanced"
+                           f"linecolor rgb {colours[runtime]} title {quoted(shown(runtime))} noenhanced"
                            for index, runtime in enumerate(points))
         every = [y for values in points.values() for _, y in values]
         scale = "set logscale y" if max(every) > 20 * min(every) > 0 else "set yrange [0:*]"
@@ -330,6 +384,78 @@ class Plots:
         return "\n".join(parts)
 
 
+# ---- the tables of the documents -------------------------------------------------------------------------------------
+
+def markdown(cells):
+    return "| " + " | ".join(cells) + " |"
+
+
+def setting(record):
+    return f"Measured on {record.date} by `make bench-peers`, in {record.rounds} rounds: {record.machine}."
+
+
+def short_table(record):
+    lines = [f"{setting(record)} Medians; a ratio above one, in bold, means that libstrand is worse. A peer in italics does "
+             f"not do the same work. All runtimes, with what is unfair: [figures](docs/figures.md#libstrand-and-its-peers).",
+             "", markdown(["row", "threads", "libstrand", "best peer", "ratio"]), "|---|---|---|---|---|"]
+    for row, command, runtimes in record.compared():
+        verdict = Verdict(record, runtimes, command)
+        if not verdict.ratios:
+            continue
+        mine = runtimes["strand"]
+        names = [(f"*{shown(name)}*" if record.mark(name, command) else shown(name)) + " " + number(runtimes[name].median)
+                 for name, _ in verdict.ratios]
+        ratios = [f"**{times:.2f}**" if times > 1 else f"{times:.2f}" for _, times in verdict.ratios]
+        lines.append(markdown([f"`{row}`", mine.threads, f"{number(mine.median)} {mine.unit}", ", ".join(names),
+                               ", ".join(ratios)]))
+    return lines
+
+
+def full_table(record):
+    table, marks = Table(record), {}
+
+    def cell(runtimes, name, command):
+        if name not in runtimes:
+            return "left out" if record.why_left_out(name, command) is not None else ""
+        why = record.mark(name, command)
+        return "".join(runtimes[name].text()) + (f" [{marks.setdefault(why, len(marks) + 1)}]" if why else "")
+
+    lines = [f"{setting(record)} A cell has the median and, in brackets, the best of all samples; a number in square brackets "
+             f"is a mark, explained below.", "",
+             markdown(["row", "threads", "unit", "libstrand", "floor"] + [shown(name) for name in table.peers]),
+             "|---" * (5 + len(table.peers)) + "|"]
+    for row, command, runtimes in record.compared():
+        mine = runtimes.get("strand") or next(iter(runtimes.values()))
+        floor = next((name for name, values in runtimes.items() if values.role == "floor"), "floor")
+        lines.append(markdown([f"`{row}`", mine.threads, mine.unit, cell(runtimes, "strand", command),
+                               cell(runtimes, floor, command) + ("" if floor == "floor" else " " + shown(floor))]
+                              + [cell(runtimes, name, command) for name in table.peers]))
+    lines += ["", "Marks, for what is unfair:", ""] + [f"{index}. {why}" for why, index in marks.items()]
+    lines += ["", "Versions and flags:", ""]
+    lines += [f"- {shown(name)}: {about}" for name, about in record.runtimes.items()]
+    if record.missing:
+        lines += ["", "Not measured:", ""] + [f"- {shown(name)}: {why}" for name, why in record.missing]
+    return lines
+
+
+def write_document(record, path):
+    lines, tables = [], 0
+    rest = iter(path.read_text(encoding="utf-8").splitlines())
+    for line in rest:
+        lines.append(line)
+        make = {"<!-- peers: short -->": short_table, "<!-- peers: full -->": full_table}.get(line)
+        if make is None:
+            continue
+        end = next((other for other in rest if other == "<!-- end of peers -->"), None)
+        if end is None:
+            sys.exit(f"report: {path}: there is no line <!-- end of peers --> after {line}")
+        lines += make(record) + [end]
+        tables += 1
+    if not tables:
+        sys.exit(f"report: {path}: there is no line <!-- peers: short --> or <!-- peers: full -->")
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 # ---- the page --------------------------------------------------------------------------------------------------------
 
 def lines_of(heading, rows, style):
@@ -340,20 +466,24 @@ def lines_of(heading, rows, style):
     return f"<h2>{heading}</h2><table>{cells}</table>"
 
 
+def named(lines):
+    return [(shown(runtime), *fields) for runtime, *fields in lines]
+
+
 def page(record, table, plots):
     body = table.html()
-    runtimes = sorted(record.runtimes.items(), key=lambda item: item[0] != "strand")
-    missing = [(name, f"package {package or 'unknown'}") for name, package in record.missing]
+    runtimes = sorted(named(record.runtimes.items()), key=lambda line: line[0] != shown("strand"))
+    rounds = f"{record.rounds} rounds" if record.rounds != 1 else "One round, whose figures decide nothing"
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>libstrand and its peers</title><style>{STYLE}</style></head><body>
 <h1>libstrand and its peers</h1>
-<p>{text(record.date)}. {text(record.machine)}.</p>
-{lines_of("Failed", record.failed, "failed")}
-<h2>Table</h2>
-{body}
+<p>{text(record.date)}. {text(record.machine)}. {rounds}.</p>
+{lines_of("Failed", named(record.failed), "failed")}
 {table.legend()}
-{lines_of("Left out", record.left_out, "")}
-{lines_of("Not installed", missing, "")}
+{body}
+{table.unfair()}
+{lines_of("Not measured", named(record.missing), "")}
+{lines_of("Left out", named(record.left_out), "")}
 {plots.html()}
 {lines_of("Versions and flags", runtimes, "")}
 </body></html>
@@ -361,16 +491,24 @@ def page(record, table, plots):
 
 
 def main():
-    if len(sys.argv) != 3:
+    if len(sys.argv) < 3:
         sys.exit(__doc__)
-    record = Record(pathlib.Path(sys.argv[1]))
-    plots = Plots(record)
-    pathlib.Path(sys.argv[2]).write_text(page(record, Table(record), plots), encoding="utf-8")
+    record, status = Record(pathlib.Path(sys.argv[1])), 0
     for runtime, command, why in record.failed:
         print(f"report: {runtime}, {command}: {why}", file=sys.stderr)
+        status = 1
     if not record.compared():
         sys.exit("report: there is no row that a peer has")
-    sys.exit(bool(record.failed or plots.failed))
+    for path in map(pathlib.Path, sys.argv[2:]):
+        if path.suffix == ".md":
+            if record.failed or record.rounds < 2:
+                sys.exit(f"report: {path} is not written from a record with a failed program or of a single round")
+            write_document(record, path)
+            continue
+        plots = Plots(record)
+        path.write_text(page(record, Table(record), plots), encoding="utf-8")
+        status = status or plots.failed
+    sys.exit(int(status))
 
 
 if __name__ == "__main__":
