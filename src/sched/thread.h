@@ -5,7 +5,8 @@
  *           strand runnable.
  * STATE     fibre->context: NULL while the fibre runs and during the switch away from it; after that, the context in
  *           which it continues.
- * PROTOCOL  a strand that blocks is claimable before it has left its stack, so no thread has to ask twice.
+ * PROTOCOL  a strand that blocks is claimable before it has left its stack. Its context, not a second state of the
+ *           wait, says when no thread uses the stack any more.
  * INVARIANTS [S1] the thread that runs a strand next takes its context only when that has been stored, and sets it to
  *           NULL. [S2] the arriving side stores context, not the strand that leaves. [S3] a strand that parks may find
  *           itself in its own thread's queue, claimed and delivered before it left: then it goes on. [S4] a thread that
