@@ -162,16 +162,22 @@ bool block_is_source(struct block *block, const strand_exception *e);
 /* Whether a C++ exception came into flight since the block was entered. */
 bool block_foreign(struct thread *thread, struct block *block);
 
-/* Returns a record with a new serial; the bytes behind its struct block are zero. NULL if there is no memory. */
+/* Gives the record a new serial, and zeros behind its struct block. */
+static inline void block_init(struct thread *thread, union any_block *any)
+{
+    uint64_t word = next_serial(worker_of(thread)) << WORD_SERIAL;
+    memset((char *)any + sizeof(struct block), 0, sizeof *any - sizeof(struct block));
+    atomic_store_explicit(&any->scope.block.word, word, memory_order_relaxed);
+}
+
+/* Returns NULL if there is no memory. */
 static inline union any_block *block_new(struct thread *thread)
 {
     union any_block *any = platform_slab_get(thread, &worker_of(thread)->blocks);
     if (UNLIKELY(!any))
         return NULL;
     arch_san_acquire(any);
-    uint64_t word = next_serial(worker_of(thread)) << WORD_SERIAL;
-    memset((char *)any + sizeof(struct block), 0, sizeof *any - sizeof(struct block));
-    atomic_store_explicit(&any->scope.block.word, word, memory_order_relaxed);
+    block_init(thread, any);
     return any;
 }
 
@@ -182,11 +188,10 @@ static inline void block_free(struct thread *thread, struct block *block)
         slab_put(&worker_of(thread)->blocks, block);
 }
 
-static inline void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_kind kind,
-                               const char *file, int line)
+/* In a process without a C++ runtime. */
+static inline void block_enter_c(struct cb *me, struct block *block, enum block_kind kind, const char *file, int line)
 {
     struct own *own = own_of(me);
-    cxx_settle(thread, me);
     plain_store(&block->owner, me, memory_order_relaxed); /* other strands read it: block_owner */
     block->outer = own->blocks;
     block->index = ++own->depth;
@@ -195,10 +200,17 @@ static inline void block_enter(struct thread *thread, struct cb *me, struct bloc
     block->in_flight = own->flight;
     block->file = file;
     block->line = line;
-    if (UNLIKELY(thread->cxx != NULL))
-        block->uncaught = thread->cxx->uncaught;
     ASSERT(own->depth < WAIT_FLOOR_MOST - 1);
     own->blocks = block;
+}
+
+static inline void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_kind kind,
+                               const char *file, int line)
+{
+    cxx_settle(thread, me);
+    block_enter_c(me, block, kind, file, line);
+    if (UNLIKELY(thread->cxx != NULL))
+        block->uncaught = thread->cxx->uncaught;
 }
 
 /* Misuse: a jump such as longjmp has skipped the clean-up of a block, or (if block is NULL) of a try block or a

@@ -38,7 +38,20 @@ static COLD __attribute__((noreturn)) void bad_flags(unsigned flags)
            "a scope has one policy at most: choose one of STRAND_TOGETHER, STRAND_COLLECT and STRAND_FIRST_WINS");
 }
 
-strand_scope strand_scope_enter_(strand_scope_flags flags, const char *file, int line)
+/* Prepares a scope that has been entered. */
+static inline __attribute__((always_inline)) strand_scope prepare(struct scope *scope, strand_scope_flags flags)
+{
+    list_init(&scope->children);
+    list_init(&scope->ended);
+    scope->flags = (uint8_t)flags;
+    scope->recount_at = HOARD;
+    if (!(flags & STRAND_FIRST_WINS))
+        scope->unseen = &scope->ended;
+    uint64_t serial = word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed));
+    return (strand_scope){{(uint64_t)(uintptr_t)scope, serial << 1 | (flags & STRAND_OPEN)}};
+}
+
+static NOINLINE strand_scope enter_slowly(strand_scope_flags flags, const char *file, int line)
 {
     struct thread *thread = must_be_strand("STRAND_SCOPE");
     struct cb *me = current_of(thread);
@@ -47,16 +60,23 @@ strand_scope strand_scope_enter_(strand_scope_flags flags, const char *file, int
     union any_block *any = block_new(thread);
     if (UNLIKELY(!any))
         throw_no_memory(me, "a scope");
-    struct scope *scope = &any->scope;
-    block_enter(thread, me, &scope->block, BLOCK_SCOPE, file, line);
-    list_init(&scope->children);
-    list_init(&scope->ended);
-    scope->flags = (uint8_t)flags;
-    scope->recount_at = HOARD;
-    if (!scope_has_winner(scope))
-        scope->unseen = &scope->ended;
-    uint64_t serial = word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed));
-    return (strand_scope){{(uint64_t)(uintptr_t)scope, serial << 1 | (flags & STRAND_OPEN)}};
+    block_enter(thread, me, &any->scope.block, BLOCK_SCOPE, file, line);
+    return prepare(&any->scope, flags);
+}
+
+/* Without SWITCH_CHECK there is no C++ runtime, no simulation, and no tool. */
+strand_scope strand_scope_enter_(strand_scope_flags flags, const char *file, int line)
+{
+    struct thread *thread = thread_self();
+    if (UNLIKELY(flags || !thread || !thread->current || slow_flags_has(&thread->slow_switch, SWITCH_CHECK)))
+        return enter_slowly(flags, file, line);
+    struct worker *worker = worker_of(thread);
+    if (UNLIKELY(!worker->blocks.free || !worker->serials))
+        return enter_slowly(flags, file, line);
+    union any_block *any = slab_get(&worker->blocks);
+    block_init(thread, any);
+    block_enter_c(current_of(thread), &any->scope.block, BLOCK_SCOPE, file, line);
+    return prepare(&any->scope, 0);
 }
 
 static COLD __attribute__((noreturn)) void misuse_by_non_owner(struct thread *thread, struct scope *scope,
