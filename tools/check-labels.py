@@ -33,7 +33,7 @@ UNPLANTED = "tests/mutants/unplanted"
 MODEL = re.compile(r"(tests/models/\w+\.pml) (-D.*)$")
 ENTRY = re.compile(r"^([A-Z]-\d\d|\d+\.\d+) \S", re.MULTILINE)
 # Their callers' lines have the labels, since each word that they change has its own protocol.
-WRAPPERS = r"swap_word|swap_ends"
+WRAPPERS = r"swap_word|swap_guessed_word|swap_ends"
 ORDERED = re.compile(r"\bmemory_order_(?:acquire|release|acq_rel|seq_cst)\b|\barch_membarrier\(\)|\b(?:" + WRAPPERS + r")\(")
 WRAPPER = re.compile(r"\bbool (?:" + WRAPPERS + r")\([^;{}]*\)\s*\{.*?^\}", re.DOTALL | re.MULTILINE)
 # Blocks that define labels of one protocol together: a prefix may be defined in each of them.

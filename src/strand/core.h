@@ -487,30 +487,36 @@ OWN_INLINE void count_ended(struct thread *thread)
 
 /* ---- compare-and-swap, atomic only if another thread may compete ------------------------------------------- */
 
-/* Each word has its own protocol. The labels stand at the callers. */
-
+/* Each word has its own protocol. The labels stand at the callers. The caller has read *old from the word, and has not
+ * suspended since. So the swap of the only thread succeeds. */
 static inline bool swap_word(_Atomic uint64_t *word, uint64_t *old, uint64_t new, bool shared)
 {
     if (shared)
         return atomic_compare_exchange_strong_explicit(word, old, new, memory_order_seq_cst, memory_order_seq_cst);
-    uint64_t now = atomic_load_explicit(word, memory_order_relaxed);
-    if (now != *old) {
-        *old = now;
-        return false;
-    }
+    ASSERT_SLOW(atomic_load_explicit(word, memory_order_relaxed) == *old);
     atomic_store_explicit(word, new, memory_order_relaxed);
     return true;
 }
 
+/* As swap_word, where *old may be a guess. If that is wrong, *old is set to what the word is. */
+static inline bool swap_guessed_word(_Atomic uint64_t *word, uint64_t *old, uint64_t new, bool shared)
+{
+    if (!shared) {
+        uint64_t now = atomic_load_explicit(word, memory_order_relaxed);
+        if (now != *old) {
+            *old = now;
+            return false;
+        }
+    }
+    return swap_word(word, old, new, shared);
+}
+
+/* As swap_word. */
 static inline bool swap_ends(_Atomic uintptr_t *ends, uintptr_t *old, uintptr_t new, bool shared)
 {
     if (shared)
         return atomic_compare_exchange_strong_explicit(ends, old, new, memory_order_acq_rel, memory_order_acquire);
-    uintptr_t now = atomic_load_explicit(ends, memory_order_relaxed);
-    if (now != *old) {
-        *old = now;
-        return false;
-    }
+    ASSERT_SLOW(atomic_load_explicit(ends, memory_order_relaxed) == *old);
     atomic_store_explicit(ends, new, memory_order_relaxed);
     return true;
 }

@@ -90,7 +90,7 @@ static inline bool gate_is_free(const struct gate *gate, uintptr_t want, const s
 /* Without the lock: change the word from `old`, in which neither bit is set, to `new`, in order to acquire. */
 static inline bool gate_pass(struct thread *thread, struct gate *gate, uint64_t *old, uint64_t new)
 {
-    if (UNLIKELY(!swap_word(&gate->word, old, new, thread->concurrent))) /* [G4] */
+    if (UNLIKELY(!swap_guessed_word(&gate->word, old, new, thread->concurrent))) /* [G4] */
         return false;
     arch_san_acquire(gate);
     return true;
@@ -100,7 +100,7 @@ static inline bool gate_pass(struct thread *thread, struct gate *gate, uint64_t 
 static inline bool gate_give(struct thread *thread, struct gate *gate, uint64_t *old, uint64_t new)
 {
     arch_san_release(gate);
-    return LIKELY(swap_word(&gate->word, old, new, thread->concurrent)); /* [G3] [G4] */
+    return LIKELY(swap_guessed_word(&gate->word, old, new, thread->concurrent)); /* [G3] [G4] */
 }
 
 /* Take the lock. Returns the value. */
