@@ -49,7 +49,7 @@ static inline void end_seen(strand handle)
 void end_slowly(struct thread *thread, struct cb *c);
 void end_waited_for_(struct thread *thread, uintptr_t ends);
 void end_publish_slowly(struct thread *thread, struct cb *c);
-static inline void end_strand(struct thread *thread, struct cb *c);
+static inline __attribute__((always_inline)) void end_strand(struct thread *thread, struct cb *c);
 /* sched_ops.refuse. */
 void end_refused(struct member *member, int error);
 
@@ -71,7 +71,8 @@ void end_await(struct thread *thread, struct cb *child);
 void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child);
 /* As end_consume_slowly, for a child that is no longer in its scope. */
 void end_retire(struct thread *thread, struct cb *child);
-static inline void end_consume(struct thread *thread, struct scope *scope, struct cb *child);
+static inline __attribute__((always_inline)) void end_consume(struct thread *thread, struct scope *scope,
+                                                              struct cb *child);
 
 /* Undoes the arming of end_wait: the strand behind handle has ended, or an interruption holds. linked: the node is
  * linked to that strand's end. Returns as end_wait does. */
@@ -81,7 +82,7 @@ bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, struct 
 
 /* Wakes the waiters of an end. A single one runs next, in the place of the strand that ended; several are queued.
  */
-static inline void end_wake(struct thread *thread, uintptr_t ends)
+static inline __attribute__((always_inline)) void end_wake(struct thread *thread, uintptr_t ends)
 {
     struct wait_node *node = (struct wait_node *)ends;
     const uint32_t slow = thread->slow_pick.own & (PICK_FAIR | PICK_SIM);
@@ -96,7 +97,7 @@ static inline void end_wake(struct thread *thread, uintptr_t ends)
         thread_go_on_with(thread, &waiter->member);
 }
 
-static inline void end_strand(struct thread *thread, struct cb *c)
+static inline __attribute__((always_inline)) void end_strand(struct thread *thread, struct cb *c)
 {
     uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
     if (UNLIKELY(c->slow_end || (ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
@@ -136,7 +137,8 @@ static inline bool ends_link(struct thread *thread, struct cb *c, struct wait_no
     }
 }
 
-static inline void end_consume(struct thread *thread, struct scope *scope, struct cb *child)
+static inline __attribute__((always_inline)) void end_consume(struct thread *thread, struct scope *scope,
+                                                              struct cb *child)
 {
     if (UNLIKELY(child->slow_end || scope->flags)) {
         end_consume_slowly(thread, scope, child);

@@ -142,7 +142,8 @@ static NOINLINE struct thread *await_more(struct thread *thread, struct cb *me, 
 }
 
 /* Fast path of await_slowly: the child runs next, and the owner is not interrupted. */
-static inline struct thread *await_child(struct thread *thread, struct cb *me, struct cb *c, uint64_t serial)
+static inline __attribute__((always_inline)) struct thread *await_child(struct thread *thread, struct cb *me,
+                                                                        struct cb *c, uint64_t serial)
 {
     struct fibre *first = take_unstarted(thread, c);
     if (UNLIKELY(!first))
