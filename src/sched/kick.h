@@ -40,13 +40,19 @@ OWN_INLINE void pool_fence(const struct thread *thread)
         atomic_thread_fence(memory_order_seq_cst); /* [K1] */
 }
 
-/* Wakes a thread, if one waits for work. Called when a queue that other threads may take from has one more fibre. */
+/* Whether a thread waits for work. Called when a queue that other threads may take from has one more fibre. The caller
+ * then calls pool_kick_. */
+OWN_INLINE bool pool_is_waited_for(const struct thread *thread)
+{
+    pool_fence(thread);
+    return UNLIKELY(atomic_load_explicit(&thread->pool->kick, memory_order_relaxed) & (KICK_PUSH | KICK_SLEEPER));
+}
+
+/* Wakes a thread, if one waits for work. Called as pool_is_waited_for. */
 OWN_INLINE void pool_notify(struct thread *thread)
 {
-    struct pool *pool = thread->pool;
-    pool_fence(thread);
-    if (UNLIKELY(atomic_load_explicit(&pool->kick, memory_order_relaxed) & (KICK_PUSH | KICK_SLEEPER)))
-        pool_kick_(thread, pool);
+    if (pool_is_waited_for(thread))
+        pool_kick_(thread, thread->pool);
 }
 
 #endif

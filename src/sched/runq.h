@@ -47,6 +47,22 @@ OWN_INLINE void runq_enter(struct thread *owner, struct runq *queue)
         runq_enter_slow_(owner, queue);
 }
 
+/* As runq_enter, but returns false if a thief is there. */
+OWN_INLINE bool runq_try_enter(const struct thread *owner, struct runq *queue)
+{
+    if (!owner->concurrent)
+        return true;
+    atomic_store_explicit(&queue->busy, 1, memory_order_relaxed);
+    if (LIKELY(arch_membarrier_works))
+        atomic_signal_fence(memory_order_seq_cst); /* [R1] */
+    else
+        atomic_thread_fence(memory_order_seq_cst);                          /* [R1] */
+    if (LIKELY(!atomic_load_explicit(&queue->thief, memory_order_acquire))) /* [R1] [R2] */
+        return true;
+    atomic_store_explicit(&queue->busy, 0, memory_order_release); /* [R2] */
+    return false;
+}
+
 OWN_INLINE void runq_leave(struct thread *owner, struct runq *queue)
 {
     if (owner->concurrent)

@@ -19,23 +19,28 @@ OWN_INLINE void stealing_displace(struct runq *queue, struct fibre *fibre)
         runq_prepend(queue, &queue->young, fibre);
 }
 
+/* Puts the newest fibre into the slot. Returns whether a thread must be notified. The caller is inside. */
+OWN_INLINE_ALWAYS bool stealing_put(struct runq *queue, struct fibre *fibre)
+{
+    struct fibre *old = queue->slot;
+    queue->slot = fibre;
+    atomic_store_explicit(&fibre->in, queue, memory_order_relaxed);
+    if (!old)
+        return false; /* thieves leave the newest to its owner for a moment */
+    stealing_displace(queue, old);
+    return true;
+}
+
 /* Queues a fibre. Returns whether a thread must be notified. */
 OWN_INLINE_ALWAYS bool stealing_push(struct thread *thread, struct fibre *fibre, enum push how)
 {
     struct runq *queue = &thread->runq;
     runq_enter(thread, queue);
     bool more = true;
-    if (how >= PUSH_OUTSIDE) {
+    if (how >= PUSH_OUTSIDE)
         runq_append(queue, how == PUSH_YIELDED ? &queue->ready : &queue->woken, fibre);
-    } else {
-        struct fibre *old = queue->slot;
-        queue->slot = fibre;
-        atomic_store_explicit(&fibre->in, queue, memory_order_relaxed);
-        if (old)
-            stealing_displace(queue, old);
-        else
-            more = false; /* thieves leave the newest to its owner for a moment */
-    }
+    else
+        more = stealing_put(queue, fibre);
     runq_leave(thread, queue);
     return more;
 }

@@ -440,11 +440,13 @@ OWN_INLINE struct cb *current_of(struct thread *thread)
 }
 
 /* Returns the calling strand's thread. Misuse if the caller is not a strand. */
-struct thread *must_thread_(const char *function);
+__attribute__((noreturn)) void must_thread_(const char *function);
 static inline struct thread *must_be_strand(const char *function)
 {
     struct thread *thread = thread_self();
-    return LIKELY(thread && thread->current) ? thread : must_thread_(function);
+    if (UNLIKELY(!thread || !thread->current))
+        must_thread_(function);
+    return thread;
 }
 
 /* Called at the start of every operation that may block. A frame that is larger than the guard page may step over it;

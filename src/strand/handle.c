@@ -172,6 +172,6 @@ COLD struct cb *cb_new_guest(struct thread *thread, struct shared_fibre *shared)
     guest->depth = 0;
     guest->wipes = false;
     shared_fibre_keep(shared, SHARED_STRAND | SHARED_KNOWN);
-    cb_publish_(thread, c);
+    cb_publish_(c, next_serial(worker_of(thread)));
     return c;
 }

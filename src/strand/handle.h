@@ -145,9 +145,9 @@ static inline void cb_begin_(struct cb *c)
 
 /* From here on a dump may find the control block and take a reference: so its fibre is set. Pairs with is_live in
  * src/strand/each_strand.c. */
-static inline void cb_publish_(struct thread *thread, struct cb *c)
+static inline void cb_publish_(struct cb *c, uint64_t serial)
 {
-    atomic_store_explicit(&c->word, next_serial(worker_of(thread)) << WORD_SERIAL, memory_order_release); /* [HN2] */
+    atomic_store_explicit(&c->word, serial << WORD_SERIAL, memory_order_release); /* [HN2] */
 }
 
 /* The strand no longer counts against options.max_strands. */
@@ -159,12 +159,10 @@ static inline void cb_uncount(struct thread *thread, struct cb *c)
     atomic_fetch_sub_explicit(&runtime_of(thread)->live, 1, memory_order_relaxed);
 }
 
-/* Returns NULL if there is no memory. The caller sets what is not set here, or cb_construct has set it. */
-static inline __attribute__((always_inline)) struct cb *cb_new(struct thread *thread)
+/* Begins a life of a control block. The caller sets what is not set here, or cb_construct has set it. */
+static inline __attribute__((always_inline)) struct cb *cb_make(struct thread *thread, struct fibre *fibre,
+                                                                uint64_t serial)
 {
-    struct fibre *fibre = platform_slab_get(thread, &worker_of(thread)->cbs);
-    if (UNLIKELY(!fibre))
-        return NULL;
     struct cb *c = cb_in(fibre);
     cb_begin_(c);
     fibre->stack = NULL;
@@ -174,8 +172,15 @@ static inline __attribute__((always_inline)) struct cb *cb_new(struct thread *th
     fibre->rank = 0;
     plain_store(&fibre->slow_wake, 0, memory_order_relaxed); /* a strand that spins on a mutex reads it */
     ASSERT_SLOW(own_is_clean(own_of(c)));
-    cb_publish_(thread, c);
+    cb_publish_(c, serial);
     return c;
+}
+
+/* Returns NULL if there is no memory. */
+static inline struct cb *cb_new(struct thread *thread)
+{
+    struct fibre *fibre = platform_slab_get(thread, &worker_of(thread)->cbs);
+    return LIKELY(fibre != NULL) ? cb_make(thread, fibre, next_serial(worker_of(thread))) : NULL;
 }
 
 /* As cb_new, for a strand of a shared fibre. It takes over the caller's references to the fibre. */

@@ -117,7 +117,7 @@ static const char *for_plain_threads(const char *function)
     return "send by strand_chan_post or by a port";
 }
 
-COLD struct thread *must_thread_(const char *function)
+COLD void must_thread_(const char *function)
 {
     if (arch_orphan())
         misuse_forked(NULL, function);

@@ -281,8 +281,9 @@ static int spawn(struct thread *thread, struct cb *me, strand_scope handle, cons
     return error;
 }
 
-static NOINLINE strand spawn_or_throw(struct thread *thread, strand_scope scope, strand_fn *fn, void *arg, void *site)
+static NOINLINE strand spawn_or_throw(strand_scope scope, strand_fn *fn, void *arg, void *site)
 {
+    struct thread *thread = must_be_strand("strand_spawn");
     struct cb *me = current_of(thread);
     struct plan plan = {.fn = fn, .arg = arg, .site = site, .stack_size = thread->usual};
     must_not_escape(thread, arg, "the argument", "strand_spawn");
@@ -293,25 +294,75 @@ static NOINLINE strand spawn_or_throw(struct thread *thread, strand_scope scope,
     return result;
 }
 
-/* The fast path: a plain scope of the caller, with nothing to inherit or count. Otherwise spawn_or_throw. */
-strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
+/* The fast path ends with one of these calls, if it needs one: so it keeps nothing across a call, and saves no
+ * registers. */
+static NOINLINE strand launch_apart(struct thread *thread, struct cb *c, strand result)
 {
-    struct thread *thread = must_be_strand("strand_spawn");
-    struct cb *me = current_of(thread);
-    struct scope *scope = handle_scope(handle);
-    bool plain = fn && scope && !thread_on_shared(thread) && block_owner(&scope->block) == me && !scope->flags &&
-                 scope->count < scope->recount_at && !scope->cancelled && !own_of(me)->locals &&
-                 !runtime_of(thread)->slow_spawn;
-    struct cb *c = LIKELY(plain) ? cb_new(thread) : NULL;
-    if (UNLIKELY(!c))
-        return spawn_or_throw(thread, handle, fn, arg, __builtin_return_address(0));
-    struct plan plan = {.fn = fn, .arg = arg, .site = __builtin_return_address(0)};
-    fill(c, &plan);
-    fibre_of(c)->stack_size = thread->usual;
-    scope_anchor(scope, c);
-    strand result = handle_of(c);
     launch(thread, c);
     return result;
+}
+
+static NOINLINE strand kick_apart(struct thread *thread, strand result)
+{
+    pool_kick_(thread, thread->pool);
+    return result;
+}
+
+/* As launch, for a strand with a private fibre of this pool. */
+static inline __attribute__((always_inline)) strand launch_here(struct thread *thread, struct cb *c, strand result)
+{
+    struct runq *queue = &thread->runq;
+    if (UNLIKELY(!runq_try_enter(thread, queue)))
+        return launch_apart(thread, c, result);
+    count_spawned(thread);
+    arch_san_release(c); /* as in launch */
+    bool notify = stealing_put(queue, fibre_of(c));
+    runq_leave(thread, queue);
+    return notify && pool_is_waited_for(thread) ? kick_apart(thread, result) : result;
+}
+
+/* Whether the scope is a plain one of the caller, and there is nothing to inherit or to count. */
+static inline bool spawns_plainly(struct thread *thread, strand_scope handle)
+{
+    struct scope *scope = handle_scope(handle);
+    const struct cb *me = current_of(thread);
+    return scope && !thread_on_shared(thread) && block_owner(&scope->block) == me && !scope->flags &&
+           scope->count < scope->recount_at && !scope->cancelled && !own_of(me)->locals &&
+           !runtime_of(thread)->slow_spawn && thread->stealing;
+}
+
+/* If spawns_plainly. */
+static inline __attribute__((always_inline)) strand spawn_plainly(struct thread *thread, struct fibre *fibre,
+                                                                  strand_scope handle, const struct plan *plan)
+{
+    uint64_t serial = next_serial(worker_of(thread));
+    struct cb *c = cb_make(thread, fibre, serial);
+    fill(c, plan);
+    fibre->stack_size = thread->usual;
+    scope_anchor((struct scope *)(uintptr_t)handle.bits[0], c);
+    return launch_here(thread, c, (strand){{(uint64_t)(uintptr_t)c, serial}});
+}
+
+/* As the fast path, for a thread that has to call others for memory or a serial, or is simulated. */
+static NOINLINE strand spawn_apart(struct thread *thread, strand_scope handle, strand_fn *fn, void *arg, void *site)
+{
+    struct fibre *fibre = platform_slab_get(thread, &worker_of(thread)->cbs);
+    const struct plan plan = {.fn = fn, .arg = arg, .site = site};
+    return fibre ? spawn_plainly(thread, fibre, handle, &plan) : spawn_or_throw(handle, fn, arg, site);
+}
+
+/* The fast path. */
+strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
+{
+    struct thread *thread = thread_self();
+    void *site = __builtin_return_address(0);
+    if (UNLIKELY(!fn || !thread || !thread->current || !spawns_plainly(thread, handle)))
+        return spawn_or_throw(handle, fn, arg, site);
+    struct worker *worker = worker_of(thread);
+    if (UNLIKELY(thread->platform || !worker->cbs.free || !worker->serials))
+        return spawn_apart(thread, handle, fn, arg, site);
+    const struct plan plan = {.fn = fn, .arg = arg, .site = site};
+    return spawn_plainly(thread, slab_get(&worker->cbs), handle, &plan);
 }
 
 /* ---- with attributes ------------------------------------------------------------------------------------- */
