@@ -365,7 +365,7 @@ struct ignored {
 struct worker {
     struct thread thread;
     struct slab_cache cbs, guests, blocks, objects, tickets;
-    uint64_t serial, serials;     /* the next serial, and how many are left */
+    uint64_t serial, serials_end; /* the next serial, and the first that is not the thread's */
     strand_exception *exceptions; /* a stock for coming throws: exception_reserve.c */
     uint32_t exceptions_count;
     struct ignored ignored[8];
@@ -460,13 +460,17 @@ static inline void must_be_on_its_stack(struct thread *thread)
         stack_left_(thread, sp);
 }
 
+OWN_INLINE bool has_serials(const struct worker *worker)
+{
+    return worker->serial != worker->serials_end;
+}
+
 OWN_INLINE uint64_t next_serial(struct worker *worker)
 {
-    if (UNLIKELY(!worker->serials)) {
+    if (UNLIKELY(!has_serials(worker))) {
         worker->serial = arch_serials(SERIAL_BATCH);
-        worker->serials = SERIAL_BATCH;
+        worker->serials_end = worker->serial + SERIAL_BATCH;
     }
-    worker->serials--;
     return worker->serial++;
 }
 

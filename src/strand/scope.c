@@ -71,7 +71,7 @@ strand_scope strand_scope_enter_(strand_scope_flags flags, const char *file, int
     if (UNLIKELY(flags || !thread || !thread->current || slow_flags_has(&thread->slow_switch, SWITCH_CHECK)))
         return enter_slowly(flags, file, line);
     struct worker *worker = worker_of(thread);
-    if (UNLIKELY(!worker->blocks.free || !worker->serials))
+    if (UNLIKELY(!worker->blocks.free || !has_serials(worker)))
         return enter_slowly(flags, file, line);
     union any_block *any = slab_get(&worker->blocks);
     block_init(thread, any);

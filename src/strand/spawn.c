@@ -359,7 +359,7 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
     if (UNLIKELY(!fn || !thread || !thread->current || !spawns_plainly(thread, handle)))
         return spawn_or_throw(handle, fn, arg, site);
     struct worker *worker = worker_of(thread);
-    if (UNLIKELY(thread->platform || !worker->cbs.free || !worker->serials))
+    if (UNLIKELY(thread->platform || !worker->cbs.free || !has_serials(worker)))
         return spawn_apart(thread, handle, fn, arg, site);
     const struct plan plan = {.fn = fn, .arg = arg, .site = site};
     return spawn_plainly(thread, slab_get(&worker->cbs), handle, &plan);
