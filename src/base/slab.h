@@ -94,14 +94,26 @@ OWN_INLINE void *slab_get(struct slab_cache *cache)
     return object;
 }
 
-OWN_INLINE void slab_put(struct slab_cache *cache, void *memory)
+/* Whether slab_put has to hand objects to the slab first. */
+OWN_INLINE bool slab_is_full(const struct slab_cache *cache)
+{
+    return cache->count == SLAB_BATCH;
+}
+
+/* As slab_put, for a cache that is not full. */
+OWN_INLINE void slab_put_with_room(struct slab_cache *cache, void *memory)
 {
     struct slab_object *object = memory;
-    if (UNLIKELY(cache->count == SLAB_BATCH))
-        slab_set_aside_(cache);
     object->next = object->ahead = cache->free;
     cache->free = object;
     cache->count++;
+}
+
+OWN_INLINE void slab_put(struct slab_cache *cache, void *memory)
+{
+    if (UNLIKELY(slab_is_full(cache)))
+        slab_set_aside_(cache);
+    slab_put_with_room(cache, memory);
 }
 
 #endif

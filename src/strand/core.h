@@ -318,25 +318,26 @@ struct scope {
     uint32_t count;
     uint32_t recount_at; /* plain scope: with so many children it may keep too many that have ended; 0 while it is being
                          joined. With flags: HOARD until the warning is logged */
-    struct owned *belongings; /* end with it; the newest first */
-    struct link ended; /* ended children in the order of their ends; in a plain scope all of them while it is being
-                          joined, otherwise only failed ones */
-    size_t ends;       /* the length of `ended` */
+    struct link ended;   /* ended children in the order of their ends; in a plain scope all of them while it is being
+                            joined, otherwise only failed ones */
     union {
         struct cb *winner;   /* FIRST_WINS */
         struct link *unseen; /* the other policies: a link of `ended`. No child before it has failed */
     };
-    struct wait_node *waiter;            /* the owner, in strand_scope_wait_next, _first or _join */
-    struct cancel_reason *cancel_reason; /* cancelled, and why */
-    uint32_t stack_taken; /* bytes of stack in use when the owner opened the scope; 0 if unknown (strand/check.h) */
-    uint32_t failures;    /* failed children in `ended` that the owner has not seen */
-    uint32_t expected;    /* hand-offs to this scope that are under way */
-    uint32_t enough;      /* the waiter wakes when `ends` exceeds this */
+    /* From here on all members are zero at first. */
     uint8_t flags;
     bool cancelled, owned, by_policy; /* owned: the owner has cancelled it */
     bool closed;                      /* an open scope that takes no more strands */
     atomic_flag lock;
-    _Atomic bool hoards; /* it keeps too many ended children, and the warning is still to be logged */
+    _Atomic bool hoards;                 /* it keeps too many ended children, and the warning is still to be logged */
+    struct owned *belongings;            /* end with it; the newest first */
+    struct cancel_reason *cancel_reason; /* cancelled, and why */
+    struct wait_node *waiter;            /* the owner, in strand_scope_wait_next, _first or _join */
+    size_t ends;                         /* the length of `ended` */
+    uint32_t stack_taken; /* bytes of stack in use when the owner opened the scope; 0 if unknown (strand/check.h) */
+    uint32_t failures;    /* failed children in `ended` that the owner has not seen */
+    uint32_t expected;    /* hand-offs to this scope that are under way */
+    uint32_t enough;      /* the waiter wakes when `ends` exceeds this */
 };
 
 struct deadline {

@@ -7,10 +7,11 @@
  * INVARIANTS [HN1] a record with references is not freed: the thread that retires the record, or else the one that
  *           releases the last reference, frees it, once. [HN2] a thread that reads a serial sees the whole record of
  *           that life. [HN3] no change of the word is lost.
- * ORDERING  each change of a published word is a compare-and-swap, or another atomic update [HN3]. Retiring a record
- *           and releasing a reference have release order, and the swap that frees acquires: all uses of a life happen
- *           before the next life. A thread that finds a handle stale acquires the word too, so it sees what the strand
- *           did [HN1]. The word of a new life is stored by release, and acquired by ref_take and by dumps [HN2].
+ * ORDERING  each change of a published word is a compare-and-swap, or another atomic update [HN3]. Only a plain scope,
+ *           to which no other strand takes a reference, is retired by a store. Retiring a record and releasing a
+ *           reference have release order, and the swap that frees acquires: all uses of a life happen before the next
+ *           life. A thread that finds a handle stale acquires the word too, so it sees what the strand did [HN1]. The
+ *           word of a new life is stored by release, and acquired by ref_take and by dumps [HN2].
  * TESTED BY tests/models/end.pml, tests/models/scope.pml.
  */
 #ifndef STRAND_HANDLE_H
@@ -101,6 +102,14 @@ static inline bool word_retire(struct thread *thread, _Atomic uint64_t *word)
     if (LIKELY(!(old & WORD_REFS)) && LIKELY(swap_word(word, &old, word_freed(old), thread->concurrent))) /* [HN1] */
         return true;
     return word_retire_slow_(thread, word);
+}
+
+/* As word_retire, for a record that no other strand may take a reference to. */
+static inline void word_retire_unshared(_Atomic uint64_t *word)
+{
+    uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
+    ASSERT_SLOW(!(old & WORD_REFS));
+    atomic_store_explicit(word, word_freed(old), memory_order_release); /* [HN1] */
 }
 
 void cb_construct(void *memory);

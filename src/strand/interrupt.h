@@ -162,22 +162,20 @@ bool block_is_source(struct block *block, const strand_exception *e);
 /* Whether a C++ exception came into flight since the block was entered. */
 bool block_foreign(struct thread *thread, struct block *block);
 
-/* Gives the record a new serial, and zeros behind its struct block. */
-static inline void block_init(struct thread *thread, union any_block *any)
+/* Begins a life of the record. */
+static inline void block_init(struct block *block, uint64_t serial)
 {
-    uint64_t word = next_serial(worker_of(thread)) << WORD_SERIAL;
-    memset((char *)any + sizeof(struct block), 0, sizeof *any - sizeof(struct block));
-    atomic_store_explicit(&any->scope.block.word, word, memory_order_relaxed);
+    atomic_store_explicit(&block->word, serial << WORD_SERIAL, memory_order_relaxed);
 }
 
-/* Returns NULL if there is no memory. */
+/* Returns a record with a new serial. NULL if there is no memory. */
 static inline union any_block *block_new(struct thread *thread)
 {
     union any_block *any = platform_slab_get(thread, &worker_of(thread)->blocks);
     if (UNLIKELY(!any))
         return NULL;
     arch_san_acquire(any);
-    block_init(thread, any);
+    block_init(&any->scope.block, next_serial(worker_of(thread)));
     return any;
 }
 
@@ -217,7 +215,8 @@ static inline void block_enter(struct thread *thread, struct cb *me, struct bloc
  * shield. */
 __attribute__((noreturn)) void block_skipped_(struct cb *me, const struct block *block);
 
-static inline void block_leave(struct thread *thread, struct cb *me, struct block *block)
+/* Returns whether the caller has to call interrupt_lower, because the block may have been due. */
+static inline bool block_unlink(struct cb *me, struct block *block)
 {
     struct own *own = own_of(me);
     if (UNLIKELY(own->blocks != block))
@@ -226,7 +225,12 @@ static inline void block_leave(struct thread *thread, struct cb *me, struct bloc
     own->depth--;
     if (UNLIKELY(own->floor > own->depth + 1))
         own->floor = own->depth + 1; /* blocks that a clean-up opens later are not deferred */
-    if (UNLIKELY(atomic_load_explicit(&me->due, memory_order_relaxed) > own->depth))
+    return UNLIKELY(atomic_load_explicit(&me->due, memory_order_relaxed) > own->depth);
+}
+
+static inline void block_leave(struct thread *thread, struct cb *me, struct block *block)
+{
+    if (block_unlink(me, block))
         interrupt_lower(thread, me);
 }
 

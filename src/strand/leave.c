@@ -236,19 +236,36 @@ static NOINLINE void leave_slowly(struct thread *thread, struct cb *me, struct s
         leave_normally(thread, me, live, &remains);
 }
 
+/* As the fast path, for a scope that was cancelled, or a thread that has to call others. */
+static NOINLINE void leave_apart(struct thread *thread, struct cb *me, struct scope *scope)
+{
+    block_leave(thread, me, &scope->block);
+    cancel_reason_release(scope->cancel_reason);
+    block_free(thread, &scope->block);
+}
+
+/* The fast path ends with one of these calls, if it needs one: so it keeps nothing across a call, and saves no
+ * registers. */
 void strand_scope_leave_(strand_scope *handle)
 {
     struct thread *thread = must_be_strand("STRAND_SCOPE");
     struct cb *me = current_of(thread);
     struct scope *scope = (struct scope *)(uintptr_t)handle->bits[0];
-    if (LIKELY(!scope->flags && !scope->count && !scope->belongings && own_of(me)->flight == scope->block.in_flight)) {
-        block_leave(thread, me, &scope->block);
-        if (UNLIKELY(scope->cancel_reason != NULL))
-            cancel_reason_release(scope->cancel_reason);
-        block_free(thread, &scope->block);
+    struct slab_cache *cache = &worker_of(thread)->blocks;
+    if (UNLIKELY(scope->flags || scope->count || scope->belongings || own_of(me)->flight != scope->block.in_flight)) {
+        leave_slowly(thread, me, scope);
         return;
     }
-    leave_slowly(thread, me, scope);
+    if (UNLIKELY(scope->cancel_reason || slab_is_full(cache))) {
+        leave_apart(thread, me, scope);
+        return;
+    }
+    bool lower = block_unlink(me, &scope->block);
+    arch_san_release(scope);
+    word_retire_unshared(&scope->block.word);
+    slab_put_with_room(cache, scope);
+    if (lower)
+        interrupt_lower(thread, me);
 }
 
 /* ---- joining all ----------------------------------------------------------------------------------------- */

@@ -39,15 +39,20 @@ static COLD __attribute__((noreturn)) void bad_flags(unsigned flags)
 }
 
 /* Prepares a scope that has been entered. */
-static inline __attribute__((always_inline)) strand_scope prepare(struct scope *scope, strand_scope_flags flags)
+static inline __attribute__((always_inline)) strand_scope prepare(struct scope *scope, uint64_t serial,
+                                                                  strand_scope_flags flags)
 {
     list_init(&scope->children);
-    list_init(&scope->ended);
-    scope->flags = (uint8_t)flags;
+    scope->count = 0;
     scope->recount_at = HOARD;
-    if (!(flags & STRAND_FIRST_WINS))
-        scope->unseen = &scope->ended;
-    uint64_t serial = word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed));
+    list_init(&scope->ended);
+    scope->unseen = &scope->ended;
+    memset((char *)scope + offsetof(struct scope, flags), 0, sizeof *scope - offsetof(struct scope, flags));
+    if (flags) {
+        scope->flags = (uint8_t)flags;
+        if (scope_has_winner(scope))
+            scope->winner = NULL;
+    }
     return (strand_scope){{(uint64_t)(uintptr_t)scope, serial << 1 | (flags & STRAND_OPEN)}};
 }
 
@@ -60,8 +65,9 @@ static NOINLINE strand_scope enter_slowly(strand_scope_flags flags, const char *
     union any_block *any = block_new(thread);
     if (UNLIKELY(!any))
         throw_no_memory(me, "a scope");
-    block_enter(thread, me, &any->scope.block, BLOCK_SCOPE, file, line);
-    return prepare(&any->scope, flags);
+    struct scope *scope = &any->scope;
+    block_enter(thread, me, &scope->block, BLOCK_SCOPE, file, line);
+    return prepare(scope, word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed)), flags);
 }
 
 /* Without SWITCH_CHECK there is no C++ runtime, no simulation, and no tool. */
@@ -73,10 +79,11 @@ strand_scope strand_scope_enter_(strand_scope_flags flags, const char *file, int
     struct worker *worker = worker_of(thread);
     if (UNLIKELY(!worker->blocks.free || !has_serials(worker)))
         return enter_slowly(flags, file, line);
-    union any_block *any = slab_get(&worker->blocks);
-    block_init(thread, any);
-    block_enter_c(current_of(thread), &any->scope.block, BLOCK_SCOPE, file, line);
-    return prepare(&any->scope, 0);
+    struct scope *scope = slab_get(&worker->blocks);
+    uint64_t serial = next_serial(worker);
+    block_init(&scope->block, serial);
+    block_enter_c(current_of(thread), &scope->block, BLOCK_SCOPE, file, line);
+    return prepare(scope, serial, 0);
 }
 
 static COLD __attribute__((noreturn)) void misuse_by_non_owner(struct thread *thread, struct scope *scope,
