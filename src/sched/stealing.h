@@ -70,18 +70,19 @@ OWN_INLINE_ALWAYS bool stealing_take(struct thread *thread, struct fibre *fibre)
 {
     struct runq *queue = &thread->runq;
     runq_enter(thread, queue);
-    bool mine = atomic_load_explicit(&fibre->in, memory_order_relaxed) == queue;
-    if (mine) {
-        if (queue->slot == fibre) {
-            queue->slot = NULL;
-        } else {
-            list_remove(&fibre->queued);
-            runq_count_served(queue);
-        }
-        atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
+    if (UNLIKELY(atomic_load_explicit(&fibre->in, memory_order_relaxed) != queue)) {
+        runq_leave(thread, queue);
+        return false;
     }
+    if (queue->slot == fibre) {
+        queue->slot = NULL;
+    } else {
+        list_remove(&fibre->queued);
+        runq_count_served(queue);
+    }
+    atomic_store_explicit(&fibre->in, NULL, memory_order_relaxed);
     runq_leave(thread, queue);
-    return mine;
+    return true;
 }
 
 #endif

@@ -62,13 +62,12 @@ OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibr
     if (UNLIKELY(stack_get(&thread->stacks, to->stack_size, &to->stack)) && thread_give_stack_(thread, to))
         return NULL;
     stack = to->stack;
-    size_t room = (size_t)(stack->top - stack->low);
     if (UNLIKELY(arch_tool))
-        thread_make_san_(to, room);
+        thread_make_san_(to, (size_t)(stack->top - stack->low));
     atomic_store_explicit(&to->context, NULL, memory_order_relaxed);
     if (LIKELY(stack->idle != NULL))
         return stack->idle;
-    return arch_context_make(stack->top, room, thread_entry_);
+    return arch_context_make(stack->top, (size_t)(stack->top - stack->low), thread_entry_);
 }
 
 /* Switches from the stack of `from` to the fibre `to`, or to the loop if `to` is NULL or can't go on at once. ends: the
@@ -128,7 +127,7 @@ OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibr
 }
 
 /* As thread_park, with the fibre to run next, which the caller has taken out of its queue. */
-OWN_INLINE struct thread *switch_to(struct thread *thread, struct fibre *to)
+OWN_INLINE_ALWAYS struct thread *switch_to(struct thread *thread, struct fibre *to)
 {
     return switch_leave(thread, to, AFTER_PARK);
 }

@@ -119,22 +119,15 @@ static inline __attribute__((always_inline)) void end_strand(struct thread *thre
 }
 
 /* Links the strand's wait node. Returns false if c has ended. The caller keeps c (as its owner, or by a reference). */
+bool ends_link_slow_(struct thread *thread, struct cb *c, struct wait_node *node);
 static inline bool ends_link(struct thread *thread, struct cb *c, struct wait_node *node)
 {
+    uintptr_t ends = 0;
+    node->next = NULL;
     atomic_store_explicit(&node->linked, 1, memory_order_relaxed);
-    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
-    for (;;) {
-        if (UNLIKELY(ends & (ENDS_OVER | ENDS_LOCK))) {
-            if (ends & ENDS_OVER)
-                return false;
-            platform_await(thread);
-            ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
-            continue;
-        }
-        node->next = (struct wait_node *)(ends & ~(uintptr_t)ENDS_BITS);
-        if (LIKELY(swap_ends(&c->ends, &ends, (uintptr_t)node | (ends & ENDS_BITS), thread->concurrent))) /* [E5] */
-            return true;
-    }
+    bool first = LIKELY(!atomic_load_explicit(&c->ends, memory_order_relaxed)) &&
+                 LIKELY(swap_ends(&c->ends, &ends, (uintptr_t)node, thread->concurrent)); /* [E5] */
+    return first || ends_link_slow_(thread, c, node);
 }
 
 static inline __attribute__((always_inline)) void end_consume(struct thread *thread, struct scope *scope,

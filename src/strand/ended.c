@@ -23,6 +23,23 @@ void ends_lock(struct thread *thread, struct cb *c, uintptr_t *before)
     }
 }
 
+bool ends_link_slow_(struct thread *thread, struct cb *c, struct wait_node *node)
+{
+    uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
+    for (;;) {
+        if (UNLIKELY(ends & (ENDS_OVER | ENDS_LOCK))) {
+            if (ends & ENDS_OVER)
+                return false;
+            platform_await(thread);
+            ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
+            continue;
+        }
+        node->next = (struct wait_node *)(ends & ~(uintptr_t)ENDS_BITS);
+        if (LIKELY(swap_ends(&c->ends, &ends, (uintptr_t)node | (ends & ENDS_BITS), thread->concurrent))) /* [E5] */
+            return true;
+    }
+}
+
 /* A value of wait_node.linked: link.prev is set. */
 enum { LINKED_BACK = 2 };
 

@@ -122,7 +122,7 @@ void cb_clear(struct cb *c);
  * reference. */
 void cb_retire(struct thread *thread, struct cb *c);
 
-static inline void cb_put(struct thread *thread, struct cb *c)
+static inline __attribute__((always_inline)) void cb_put(struct thread *thread, struct cb *c)
 {
     if (UNLIKELY(atomic_load_explicit(&c->cancel_reason, memory_order_relaxed) != NULL))
         cb_clear(c);
@@ -137,7 +137,7 @@ static inline void cb_put(struct thread *thread, struct cb *c)
 }
 
 /* Like cb_retire, for a control block without copied name and arguments. */
-static inline void cb_free(struct thread *thread, struct cb *c)
+static inline __attribute__((always_inline)) void cb_free(struct thread *thread, struct cb *c)
 {
     if (LIKELY(word_retire(thread, &c->word)))
         cb_put(thread, c);

@@ -88,11 +88,11 @@ __attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread
     exception_throw_traced(me, e, SEGMENT_JOINED);
 }
 
-/* Takes a child that has not started out of this thread's queue, so that it runs next. Otherwise returns NULL. */
-static inline struct fibre *take_unstarted(struct thread *thread, struct cb *c)
+/* Takes a child that has not started out of this thread's queue, so that it runs next. Returns false if it is not
+ * there. */
+static inline __attribute__((always_inline)) bool take_unstarted(struct thread *thread, struct fibre *fibre)
 {
-    struct fibre *fibre = c->member.fibre;
-    return !thread->platform && thread_take(thread, fibre) ? fibre : NULL;
+    return LIKELY(!thread->platform) && thread_take(thread, fibre);
 }
 
 static NOINLINE void check_interrupted(struct thread *thread, struct cb *me, struct cb *c)
@@ -116,7 +116,8 @@ static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me
     for (;;) {
         strand handle = handle_of(c);
         wait_because(thread, me, BLOCKED_JOIN, handle.bits[1]);
-        if (end_wait(&thread, me, c, handle, own_of(me)->floor, take_unstarted(thread, c), false))
+        struct fibre *first = take_unstarted(thread, c->member.fibre) ? c->member.fibre : NULL;
+        if (end_wait(&thread, me, c, handle, own_of(me)->floor, first, false))
             return thread;
         struct thread *over = recheck(thread, me, c);
         if (over)
@@ -145,8 +146,8 @@ static NOINLINE struct thread *await_more(struct thread *thread, struct cb *me, 
 static inline __attribute__((always_inline)) struct thread *await_child(struct thread *thread, struct cb *me,
                                                                         struct cb *c, uint64_t serial)
 {
-    struct fibre *first = take_unstarted(thread, c);
-    if (UNLIKELY(!first))
+    struct fibre *first = c->member.fibre;
+    if (UNLIKELY(!take_unstarted(thread, first)))
         return await_slowly(thread, me, c);
     struct wait_node *node = &me->wait.node;
     wait_because(thread, me, BLOCKED_JOIN, serial);

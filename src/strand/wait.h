@@ -60,12 +60,13 @@ static inline uint32_t wait_floor(uint64_t state)
 static inline uint32_t wait_arm(struct thread *thread, struct cb *me, uint32_t floor)
 {
     uint64_t old = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
-    uint64_t new = (uint64_t)(wait_epoch(old) + 1) << 32 | (uint64_t)floor << 8 | WAIT_ARMED;
+    uint32_t epoch = wait_epoch(old) + 1;
+    uint64_t new = (uint64_t)epoch << 32 | (uint64_t)floor << 8 | WAIT_ARMED;
     if (thread->concurrent)
         atomic_store_explicit(&me->wait.state, new, memory_order_seq_cst); /* [W4] */
     else
         atomic_store_explicit(&me->wait.state, new, memory_order_relaxed);
-    return (uint32_t)(new >> 32);
+    return epoch;
 }
 
 /* The result of a claim: won; over, because another party claimed the wait or it was retracted; or yield, because the
