@@ -18,7 +18,7 @@ static caf::behavior node(caf::stateful_actor<part> *self, uint64_t number, uint
         return {};
     }
     for (uint64_t i = 0; i < CHILDREN; i++)
-        self->spawn<caf::lazy_init>(node, number + i * (leaves / CHILDREN), leaves / CHILDREN, caf::actor{self});
+        self->spawn(node, number + i * (leaves / CHILDREN), leaves / CHILDREN, caf::actor{self});
     return {[=](uint64_t sum) {
         self->state.sum += sum;
         if (--self->state.left > 0)
