@@ -37,7 +37,8 @@ import tempfile
 
 MORE_IS_BETTER = {"trips/s", "req/s"}
 COLOURS = {"strand": "0x2a9d4a", "floor": "0x999999", "peer": "0x4878b0", "unfair": "0xc9a227"}
-LINES = ["0x4878b0", "0xc9a227", "0xb04848", "0x8048b0", "0x303030", "0x48b0a8", "0xd07030"]
+LINES = ["0x4878b0", "0xc9a227", "0xb04848", "0x8048b0", "0x303030", "0x48b0a8", "0xd07030", "0xe07ab0", "0x7a5230",
+         "0x90a040", "0x60c0f0", "0xb0a0e0", "0x006060", "0xff5050"]
 SHOWN = {"strand": "libstrand", "boost_fiber": "Boost.Fiber", "caf": "CAF", "cxx": "C++", "erlang": "Erlang", "go": "Go",
          "massivethreads": "MassiveThreads", "argobots": "Argobots", "openmp": "OpenMP", "tbb": "oneTBB"}
 
@@ -308,7 +309,9 @@ def quoted(value):
 
 class Plots:
     def __init__(self, record):
-        self.record, self.images, self.failed = record, [], False
+        self.record, self.failed = record, False
+        # A runtime has one colour in all plots.
+        self.peers = sorted({runtime for values in record.growth.values() for runtime, _ in values} - set(COLOURS))
         self.program = shutil.which("gnuplot")
         if self.program is None:
             print("report: there are no plots: gnuplot is not installed (package gnuplot-nox)", file=sys.stderr)
@@ -357,17 +360,18 @@ class Plots:
             print(f"report: {name}: the growth plot has no samples", file=sys.stderr)
             self.failed = True
             return f"<p class=failed>{text(name)}: no program has printed a sample.</p>"
-        peers = [runtime for runtime in points if runtime not in COLOURS]
-        colours = COLOURS | {peer: LINES[index % len(LINES)] for index, peer in enumerate(peers)}
+        colours = COLOURS | {peer: LINES[index % len(LINES)] for index, peer in enumerate(self.peers)}
         blocks = "\n".join(f"$data{index} << END\n" + "\n".join(f"{x} {y}" for x, y in sorted(points[runtime])) + "\nEND"
                            for index, runtime in enumerate(points))
         curves = ", ".join(f"$data{index} using 1:2 with linespoints linewidth 2 pointtype 7 pointsize 0.5 "
                            f"linecolor rgb {colours[runtime]} title {quoted(shown(runtime))} noenhanced"
                            for index, runtime in enumerate(points))
+        ticks = ", ".join(f"{quoted(number(x).replace(' ', ''))} {x}"
+                          for x in sorted({x for values in points.values() for x, _ in values}))
         every = [y for values in points.values() for _, y in values]
         scale = "set logscale y" if max(every) > 20 * min(every) > 0 else "set yrange [0:*]"
         return self.draw(f"{name}: {counts}", "640,340",
-                         f"{blocks}\nset logscale x\nset xlabel {quoted(counts)} noenhanced\n"
+                         f"{blocks}\nset logscale x\nset xtics ({ticks})\nset xlabel {quoted(counts)} noenhanced\n"
                          f"set ylabel {quoted(unit)} noenhanced\nset grid\nset key outside right\n{scale}\n"
                          f"set offsets graph 0.03, graph 0.03\n"
                          f"plot {curves}")
