@@ -269,11 +269,18 @@ fuzz:
 	@for target in $(or $(TESTS),tree requests); do \
 		JOBS=$(JOBS) FUZZ_S=$(FUZZ_S) SHORT=$(SHORT) tools/run-fuzz.sh build/fuzz $$target || exit 1; done
 
-# The library made in other ways, for the rows that compare them; each has a folder of its own.
-variants := tasks_malloc envelopes_malloc runners_fresh
-variant-tasks_malloc := -DSTRAND_ACTOR_TASKS_MALLOC
-variant-envelopes_malloc := -DSTRAND_ACTOR_ENVELOPES_MALLOC
-variant-runners_fresh := -DSTRAND_ACTOR_RUNNERS_KEPT=0 -Wno-type-limits
+# The library with patches, for the rows that compare them. Each variant is built in a copy of the tree, with the times
+# of its files. All of it is built again when its patch has changed.
+variants := $(basename $(notdir $(wildcard bench/variants/*.patch)))
+define build-variant
+[ bench/variants/$(1).patch -ot $(OUT)/bench/variants/$(1)/tree ] || rm -rf $(OUT)/bench/variants/$(1)
+rm -rf $(OUT)/bench/variants/$(1)/tree && mkdir -p $(OUT)/bench/variants/$(1)/tree
+cp -a Makefile bench include src tools $(OUT)/bench/variants/$(1)/tree
+cd $(OUT)/bench/variants/$(1)/tree && \
+	GIT_CEILING_DIRECTORIES=$(abspath $(OUT)/bench/variants/$(1)) git apply $(abspath bench/variants/$(1).patch)
+$(again) -C $(OUT)/bench/variants/$(1)/tree do-bench-variant OUT=$(abspath $(OUT)/bench/variants/$(1)) \
+	CFLAGS="$(CFLAGS) -DBENCH_VARIANT=$(1)" >&2
+endef
 varied = $(if $(BENCH),$(filter actor_pool%,$(BENCH)),all)
 ifneq ($(SMOKE),)
 bench:
@@ -284,8 +291,7 @@ else
 bench:
 	$(call setup,bench)
 	$(again) do-$@ >&2
-	$(if $(varied),$(foreach v,$(variants),$(again) do-bench-variant OUT=$(OUT)/bench/variants/$(v) \
-		CFLAGS="$(CFLAGS) $(variant-$(v)) -DBENCH_VARIANT=$(v)" >&2 $(newline)))
+	$(if $(varied),$(foreach v,$(variants),$(call build-variant,$(v))$(newline)))
 	@STRAND_BENCH_BIN=$(abspath $(OUT)/bench) bench/run $(BENCH)
 endif
 

@@ -1,8 +1,8 @@
 /*
- * actor_pool: the gain of reusing tasks, envelopes and the strands of actors (rule S-23). The same program is linked
- * with the library as it is, and with the variants of the Makefile. Time per message: two actors send each other a
- * number, so each message wakes one. actor_pool_wave: time per message: 100 000 actors get a message each, a hundred at
- * a time. actor_pool_bytes: additional resident memory per actor after all of them have been awake.
+ * actor_pool: the gain of reusing activations, envelopes and the strands of actors (rule S-23). The same program is
+ * linked with the library as it is, and with each patch of bench/variants. Time per message: two actors send each other
+ * a number, so each message wakes one. actor_pool_wave: time per message: 100 000 actors get a message each, a hundred
+ * at a time. actor_pool_bytes: additional resident memory per actor after all of them have been awake.
  */
 /* S-23 */
 #include "bench.h"

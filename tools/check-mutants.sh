@@ -1,8 +1,8 @@
 #!/bin/sh
 # usage: tools/check-mutants.sh
 #
-# Each of tests/mutants applies, and what it changes compiles: make mutants runs only some of them for a commit. JOBS of
-# them at a time.
+# Each patch of tests/mutants and of bench/variants applies, and what it changes compiles: make mutants runs only some
+# of them for a commit. JOBS of them at a time.
 set -u
 export LC_ALL=C
 
@@ -12,7 +12,7 @@ if [ "${1-}" = --some ]; then # of JOBS parts the one of this number, in a copy 
     export GIT_CEILING_DIRECTORIES="${copy%/*}"
     cp -a include src "$copy"
     number=0 status=0
-    for mutant in tests/mutants/*.patch; do
+    for mutant in tests/mutants/*.patch bench/variants/*.patch; do
         number=$((number + 1))
         [ $((number % JOBS)) -eq "$2" ] || continue
         if ! (cd "$copy" && git apply "$root/$mutant") 2>/dev/null; then
@@ -36,4 +36,4 @@ if [ "${1-}" = --some ]; then # of JOBS parts the one of this number, in a copy 
 fi
 export JOBS="${JOBS:-2}"
 seq 0 $((JOBS - 1)) | xargs -P "$JOBS" -n 1 "$0" --some || exit 1
-echo "mutants: ok ($(find tests/mutants -name '*.patch' | wc -l) apply and compile)"
+echo "mutants: ok ($(find tests/mutants bench/variants -name '*.patch' | wc -l) apply and compile)"

@@ -73,21 +73,6 @@ struct system;
 struct runners;
 struct runner;
 
-/* ---- what is pooled (rule S-23) ----------------------------------------------------------------------------- */
-
-/* Compile-time switches for comparisons by bench/actor_pool.c only: activations and envelopes from malloc; how many
- * idle runners each thread keeps, 0 being a strand for each time that an actor is awake. With malloc [A4] does not
- * hold. */
-#ifndef STRAND_ACTOR_TASKS_MALLOC
-#define STRAND_ACTOR_TASKS_MALLOC 0
-#endif
-#ifndef STRAND_ACTOR_ENVELOPES_MALLOC
-#define STRAND_ACTOR_ENVELOPES_MALLOC 0
-#endif
-#ifndef STRAND_ACTOR_RUNNERS_KEPT
-#define STRAND_ACTOR_RUNNERS_KEPT 128
-#endif
-
 /* ---- messages ----------------------------------------------------------------------------------------------- */
 
 /* In the size of a waiting message: it takes no room in a bounded mailbox. */
@@ -248,13 +233,7 @@ struct runner {
 
 /* Limits of runners: threads that keep idle runners, how many each keeps, messages in a turn, and how many runners may
  * be about to begin. */
-enum {
-    TURN_MOST = 64,
-    RUNNERS_THREADS = 32,
-    IDLE_MOST = STRAND_ACTOR_RUNNERS_KEPT,
-    COMMON_MOST = 64,
-    UNBEGUN_MOST = 1024
-};
+enum { TURN_MOST = 64, RUNNERS_THREADS = 32, IDLE_MOST = 128, COMMON_MOST = 64, UNBEGUN_MOST = 1024 };
 _Static_assert(sizeof(struct activation) <= ACTIVATION_SIZE && sizeof(struct runner) <= RUNNER_SIZE,
                "they lie in slabs");
 
@@ -400,7 +379,7 @@ static inline bool ref_is_ours(const struct thread *thread, strand_actor actor)
 /* A damaged reference leads anywhere. The library's activations lie where its handles do. */
 static inline bool is_activation(const struct activation *activation)
 {
-    return STRAND_ACTOR_TASKS_MALLOC || arch_in_handles(activation);
+    return arch_in_handles(activation);
 }
 
 /* Take the lock, unless the reference, which is of this run, is stale. *word: what it was. An awake cell's serial is

@@ -12,7 +12,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* ---- types ------------------------------------------------------------------------------------------------- */
 
@@ -115,27 +114,9 @@ struct cell_type *cell_type_of(struct thread *thread, struct runners *runners, c
 
 /* ---- awake ------------------------------------------------------------------------------------------------- */
 
-static struct activation *activation_new(struct thread *thread)
-{
-    if (!STRAND_ACTOR_TASKS_MALLOC)
-        return platform_slab_get(thread, &actor_thread_of(thread)->activations);
-    struct activation *activation = platform_malloc(thread, sizeof *activation);
-    if (activation)
-        activation->wakes = 0;
-    return activation;
-}
-
-static void activation_free(struct thread *thread, struct activation *activation)
-{
-    if (STRAND_ACTOR_TASKS_MALLOC)
-        free(activation);
-    else
-        slab_put(&actor_thread_of(thread)->activations, activation);
-}
-
 struct activation *cell_wake(struct thread *thread, struct cell *cell, uint64_t *word)
 {
-    struct activation *activation = activation_new(thread);
+    struct activation *activation = platform_slab_get(thread, &actor_thread_of(thread)->activations);
     if (UNLIKELY(!activation))
         return NULL;
     arch_san_acquire(activation);
@@ -172,7 +153,7 @@ void activation_retire(struct thread *thread, struct activation *activation)
 {
     atomic_store_explicit(&activation->serial, 0, memory_order_release); /* [A8] */
     arch_san_release(activation);
-    activation_free(thread, activation);
+    slab_put(&actor_thread_of(thread)->activations, activation);
 }
 
 static bool rests_for(uint64_t word, const strand_exception *why)

@@ -24,7 +24,7 @@ const strand_message_type message_last = STRAND_MESSAGE_TYPE_("the last message"
 
 static int class_of(size_t size)
 {
-    for (int i = 0; i < ENVELOPE_CLASSES && !STRAND_ACTOR_ENVELOPES_MALLOC; i++)
+    for (int i = 0; i < ENVELOPE_CLASSES; i++)
         if (size <= envelope_sizes[i] - sizeof(struct envelope))
             return i;
     return ENVELOPE_CLASSES;
