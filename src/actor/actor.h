@@ -93,11 +93,11 @@ enum {
     CALL_RESUME = 4,
     CALL_RESTART = 8,
     CALL_SUSPEND = 16,
-    CALL_ALONE = 32,    /* its last child has ended */
-    CALL_FAILED = 64,   /* children have failed: activation.failed */
-    CALL_NOW = 128,     /* with STOP: cancel the strand that handles a message */
-    CALL_DECIDED = 256, /* its parent has decided about it: causes no action by itself */
-    CALL_LOOK = 512     /* the party that has to decide about it may wait for it: deadlock.c */
+    CALL_ALONE = 32,          /* its last child has ended */
+    CALL_FAILED = 64,         /* children have failed: activation.failed */
+    CALL_NOW = 128,           /* with STOP: cancel the strand that handles a message */
+    CALL_DECIDED = 256,       /* its parent has decided about it: causes no action by itself */
+    CALL_DEADLOCK_CHECK = 512 /* the party that has to decide about it may wait for it: deadlock.c */
 };
 
 /* ---- an actor ---------------------------------------------------------------------------------------------- */

@@ -191,7 +191,7 @@ static struct due *due_new(struct thread *thread, const strand_message_type *typ
     struct due *due = size < SIZE_MAX / 2 ? platform_calloc(thread, 1, sizeof *due + size) : NULL;
     if (!due)
         return NULL;
-    due->node.place = HEAP_NOWHERE;
+    due->node.index = HEAP_NOWHERE;
     due->type = type;
     due->size = size;
     if (size)
@@ -221,7 +221,7 @@ static void remove_due(struct thread *thread, struct actor_timers *timers, struc
 {
     spin_lock(&timers->lock, thread);
     int64_t before = heap_least(&timers->heap);
-    bool sent = due->node.place == HEAP_NOWHERE;
+    bool sent = due->node.index == HEAP_NOWHERE;
     if (!sent)
         heap_remove(&timers->heap, &due->node);
     bool first = heap_least(&timers->heap) != before;

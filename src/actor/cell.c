@@ -156,7 +156,7 @@ void activation_retire(struct thread *thread, struct activation *activation)
     slab_put(&actor_thread_of(thread)->activations, activation);
 }
 
-static bool rests_for(uint64_t word, const strand_exception *why)
+static bool suspended_for(uint64_t word, const strand_exception *why)
 {
     return (word & CELL_AWAKE) && plain_load(&word_activation(word)->why, memory_order_relaxed) == why;
 }
@@ -172,7 +172,7 @@ int cell_call_failed(struct thread *thread, strand_actor actor, uint32_t calls, 
     uint64_t word;
     if (!cell_lock(thread, cell, ref_serial(actor), &word))
         return -ESRCH;
-    if (UNLIKELY(why) && !rests_for(word, why)) {
+    if (UNLIKELY(why) && !suspended_for(word, why)) {
         cell_unlock(cell, word);
         return 0;
     }
@@ -211,7 +211,7 @@ void cell_decided(struct thread *thread, strand_actor actor, const strand_except
     uint64_t word;
     if (!cell_lock(thread, cell, ref_serial(actor), &word))
         return;
-    if (rests_for(word, why)) {
+    if (suspended_for(word, why)) {
         struct activation *activation = word_activation(word);
         uint32_t calls = atomic_load_explicit(&activation->calls, memory_order_relaxed);
         atomic_store_explicit(&activation->calls, calls | CALL_DECIDED, memory_order_relaxed);

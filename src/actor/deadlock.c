@@ -13,9 +13,9 @@
  *           UNDECIDED, reports to its own parent, and then reads what that one waits for. If that one escalates, too,
  *           it does the same one level higher. If the walk came too early to see one of these flags, then the critical
  *           section of the walk precedes the one that sets the flag, and the wait is published before the last reader
- *           reads it. That reader requests CALL_LOOK of each failed child that was escalated, which searches its own
- *           queues and passes the request on to its own children. So either the walk sees all flags, or a reader sees
- *           the wait.
+ *           reads it. That reader requests CALL_DEADLOCK_CHECK of each failed child that was escalated, which searches
+ *           its own queues and passes the request on to its own children. So either the walk sees all flags, or a
+ *           reader sees the wait.
  *           The walk sees the levels one after the other. It counts only if no decision was made between its beginning
  *           and its end: a level may have failed again after a decision, and its children may go on already [A10].
  * COST      nothing where nothing fails. One more turn for each escalated failure below an actor that fails while its
@@ -116,10 +116,10 @@ static void end_waits(struct thread *thread, struct runner *r, const struct cell
 }
 
 /* In the actor's own turn. */
-static void look_below(struct thread *thread, const struct activation *activation)
+static void check_below(struct thread *thread, const struct activation *activation)
 {
     for (const struct failure *failure = activation->escalated; failure; failure = failure->next)
-        (void)cell_call_failed(thread, failure->child, CALL_LOOK, failure->why); /* it is awake */
+        (void)cell_call_failed(thread, failure->child, CALL_DEADLOCK_CHECK, failure->why); /* it is awake */
 }
 
 void deadlock_break(struct thread *thread, struct runner *r, struct waiting parent)
@@ -127,7 +127,7 @@ void deadlock_break(struct thread *thread, struct runner *r, struct waiting pare
     if (!parent.asks && !parent.queues)
         return;
     end_waits(thread, r, r->cell->parent, parent, NULL);
-    look_below(thread, r->activation);
+    check_below(thread, r->activation);
 }
 
 void deadlock_escalate(struct thread *thread, const struct failure *failure)
@@ -144,7 +144,7 @@ void deadlock_escalate(struct thread *thread, const struct failure *failure)
 
 void deadlock_escalated_late(struct thread *thread, const struct failure *failure)
 {
-    (void)cell_call_failed(thread, failure->child, CALL_LOOK, failure->why); /* it is awake */
+    (void)cell_call_failed(thread, failure->child, CALL_DEADLOCK_CHECK, failure->why); /* it is awake */
 }
 
 /* Lock by lock, up to the supervisor whose decision the actor awaits; {0}: it awaits none. */
@@ -201,7 +201,7 @@ static struct waiting what_it_waits_for(struct thread *thread, strand_actor acto
     return waiting;
 }
 
-void deadlock_look(struct thread *thread, struct runner *r)
+void deadlock_check(struct thread *thread, struct runner *r)
 {
     uint64_t since;
     strand_actor supervisor = supervisor_of(thread, r->self, &since);
@@ -210,9 +210,9 @@ void deadlock_look(struct thread *thread, struct runner *r)
         return;
     end_waits(thread, r, ref_cell(supervisor), waiting, &since);
     if (still_holds(thread, r->self, since))
-        look_below(thread, r->activation);
+        check_below(thread, r->activation);
     else
-        (void)cell_call(thread, r->self, CALL_LOOK); /* again; it is awake: this takes no memory */
+        (void)cell_call(thread, r->self, CALL_DEADLOCK_CHECK); /* again; it is awake: this takes no memory */
 }
 
 void deadlock_refuse(struct thread *thread, strand_actor actor, strand_actor asker)

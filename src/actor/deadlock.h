@@ -48,8 +48,8 @@ void deadlock_break(struct thread *thread, struct runner *r, struct waiting pare
 void deadlock_escalate(struct thread *thread, const struct failure *failure);
 /* Likewise, in an actor that has failed before, and awaits a decision. */
 void deadlock_escalated_late(struct thread *thread, const struct failure *failure);
-/* CALL_LOOK, in the actor's turn: if the supervisor whose decision it awaits waits for it, end that wait. */
-void deadlock_look(struct thread *thread, struct runner *r);
+/* CALL_DEADLOCK_CHECK, in the actor's turn: if the supervisor whose decision it awaits waits for it, end that wait. */
+void deadlock_check(struct thread *thread, struct runner *r);
 /* A question has come to an actor that awaits a decision: if the supervisor that has to decide asks it, refuse it. */
 void deadlock_refuse(struct thread *thread, strand_actor actor, strand_actor asker);
 /* Whether the caller, in a turn, would wait for an actor that awaits a decision of the caller's actor. */

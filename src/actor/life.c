@@ -484,6 +484,6 @@ void life_calls(struct runner *r)
         restart(r);
     if (calls & CALL_SUSPEND)
         set_flags(thread_self(), r, ACTIVATION_SUSPENDED, 0);
-    if ((calls & CALL_LOOK) && r->activation)
-        deadlock_look(thread_self(), r);
+    if ((calls & CALL_DEADLOCK_CHECK) && r->activation)
+        deadlock_check(thread_self(), r);
 }

@@ -316,27 +316,27 @@ int arch_fd_own(int fd);
 /* One more descriptor of the same open file description. */
 int arch_fd_twin(int fd);
 
-enum arch_fd_kind {
+enum arch_fd_type {
     ARCH_FD_SOCKET, /* may block, but each call can avoid that */
     ARCH_FD_TCP,    /* likewise; a read that gets less than it had room for has drained it */
     ARCH_FD_OTHER,  /* as a socket where the system allows that; otherwise it is polled first, then called */
     ARCH_FD_FILE,   /* always ready, however long it takes */
     ARCH_FD_PLAYED  /* simulated by a seeded run (sched/fds.h) */
 };
-/* The object behind a number. inode 0: it has none of its own (eventfd, ...), so others of the kind look the same. */
+/* The object behind a number. inode 0: it has none of its own (eventfd, ...), so others of the type look the same. */
 struct arch_fd_object {
     uint64_t device, inode;
 };
 /* Returns 0 or a negated errno code. */
 int arch_fd_object(int fd, struct arch_fd_object *out);
-/* Returns an arch_fd_kind, or a negated errno code: -EBADF also for O_PATH, on which no call works. The blocking mode
- * of a descriptor is shared with other users, so it is not changed, and they may change it at any time. A terminal that
- * blocks is opened once more for the library's calls: *own is that descriptor, or -1. */
-int arch_fd_kind(int fd, int *own, struct arch_fd_object *object);
+/* Returns an enum arch_fd_type, or a negated errno code: -EBADF also for O_PATH, on which no call works. The blocking
+ * mode of a descriptor is shared with other users, so it is not changed, and they may change it at any time. A terminal
+ * that blocks is opened once more for the library's calls: *own is that descriptor, or -1. */
+int arch_fd_type(int fd, int *own, struct arch_fd_object *object);
 /* Returns the bytes moved (reading: 0 at the end), or a negated errno code: -EAGAIN: not ready. Retries after EINTR,
  * and never raises SIGPIPE. */
-int64_t arch_fd_read(int fd, enum arch_fd_kind kind, void *buffer, size_t size);
-int64_t arch_fd_write(int fd, enum arch_fd_kind kind, const void *buffer, size_t size);
+int64_t arch_fd_read(int fd, enum arch_fd_type type, void *buffer, size_t size);
+int64_t arch_fd_write(int fd, enum arch_fd_type type, const void *buffer, size_t size);
 /* Returns the current readiness: ARCH_IN, ARCH_OUT, ARCH_END, or a negated errno code. */
 int arch_fd_ready(int fd);
 int arch_fd_close(int fd);
@@ -526,13 +526,13 @@ void arch_on_orphan(void (*on_orphan)(void *self));
 extern HIDDEN char *arch_handles;       /* its base */
 extern HIDDEN size_t arch_handles_size; /* 1 TiB, or less if the system refuses that; 0 before the start */
 extern HIDDEN size_t arch_handle_words; /* the first words of it, and a page more, can be read; it only grows */
-enum { ARCH_CHUNK_KINDS = 16 };
-/* Take a chunk: readable, writable, zero; -ENOMEM at the limit. A returned chunk is reused for its kind only, so what a
- * handle points to keeps its kind for ever. */
-int arch_chunk_take(unsigned kind, void **chunk);
+enum { ARCH_CHUNK_TYPES = 16 };
+/* Take a chunk: readable, writable, zero; -ENOMEM at the limit. A returned chunk is reused for its type only, so what a
+ * handle points to keeps its type for ever. */
+int arch_chunk_take(unsigned type, void **chunk);
 /* Return a chunk, which reads zero from now on. Nothing was written beyond its first `used` bytes: a few are wiped and
  * stay with the process, more go back to the system. */
-void arch_chunk_give(unsigned kind, void *chunk, size_t used);
+void arch_chunk_give(unsigned type, void *chunk, size_t used);
 /* Whether the number is the address of a word that can be read. The rotation makes an address between two words a large
  * number, so one comparison is enough. A caller that has a valid handle from another thread is ordered after the
  * chunk's opening, so the load needs no order. */

@@ -18,8 +18,8 @@
 #include <unistd.h>
 
 /* As exported by glibc; pthread.h declares some of these only to code that is compiled without -fexceptions. */
-extern void __pthread_register_cancel(__pthread_unwind_buf_t *place) __attribute__((weak));
-extern void __pthread_unregister_cancel(__pthread_unwind_buf_t *place) __attribute__((weak));
+extern void __pthread_register_cancel(__pthread_unwind_buf_t *buffer) __attribute__((weak));
+extern void __pthread_unregister_cancel(__pthread_unwind_buf_t *buffer) __attribute__((weak));
 extern void _pthread_cleanup_push(struct _pthread_cleanup_buffer *buffer, void (*fn)(void *), void *arg)
     __attribute__((weak));
 extern void _pthread_cleanup_pop(struct _pthread_cleanup_buffer *buffer, int run) __attribute__((weak));
@@ -54,19 +54,19 @@ static void exits(void *unused)
 void arch_exits_watched(void (*fn)(void *), void *arg)
 {
     struct _pthread_cleanup_buffer function;
-    __pthread_unwind_buf_t place = {0};
-    bool has_places = __pthread_register_cancel && __pthread_unregister_cancel;
+    __pthread_unwind_buf_t buffer = {0};
+    bool has_buffers = __pthread_register_cancel && __pthread_unregister_cancel;
     bool has_functions = _pthread_cleanup_push && _pthread_cleanup_pop;
-    place.__cancel_jmp_buf[0].__cancel_jmp_buf[SAVED_STACK_POINTER] = (long)mangled(end_of_stack());
-    if (has_places)
-        __pthread_register_cancel(&place);
+    buffer.__cancel_jmp_buf[0].__cancel_jmp_buf[SAVED_STACK_POINTER] = (long)mangled(end_of_stack());
+    if (has_buffers)
+        __pthread_register_cancel(&buffer);
     if (has_functions)
         _pthread_cleanup_push(&function, exits, NULL);
     fn(arg);
     if (has_functions)
         _pthread_cleanup_pop(&function, 0);
-    if (has_places)
-        __pthread_unregister_cancel(&place);
+    if (has_buffers)
+        __pthread_unregister_cancel(&buffer);
 }
 
 void arch_on_exit(void (*on_exit)(void))

@@ -32,9 +32,9 @@ static bool is_tcp(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PROTOCOL, &protocol, &length) == 0 && protocol == IPPROTO_TCP;
 }
 
-static bool is_socket(enum arch_fd_kind kind)
+static bool is_socket(enum arch_fd_type type)
 {
-    return kind == ARCH_FD_SOCKET || kind == ARCH_FD_TCP;
+    return type == ARCH_FD_SOCKET || type == ARCH_FD_TCP;
 }
 
 /* Not for the master of a pseudo-terminal: opening that once more makes another one. */
@@ -83,7 +83,7 @@ int arch_fd_object(int fd, struct arch_fd_object *out)
     return 0;
 }
 
-int arch_fd_kind(int fd, int *own, struct arch_fd_object *object)
+int arch_fd_type(int fd, int *own, struct arch_fd_object *object)
 {
     struct stat status;
     int flags = fcntl(fd, F_GETFL);
@@ -151,26 +151,26 @@ static int64_t read_other(int fd, void *buffer, size_t size)
     return got < 0 ? -errno : got;
 }
 
-int64_t arch_fd_read(int fd, enum arch_fd_kind kind, void *buffer, size_t size)
+int64_t arch_fd_read(int fd, enum arch_fd_type type, void *buffer, size_t size)
 {
     int64_t got;
     size = size < MOST_AT_ONCE ? size : MOST_AT_ONCE;
     do {
-        if (kind == ARCH_FD_OTHER) {
+        if (type == ARCH_FD_OTHER) {
             got = read_other(fd, buffer, size);
         } else {
-            got = is_socket(kind) ? recv(fd, buffer, size, MSG_DONTWAIT) : read(fd, buffer, size);
+            got = is_socket(type) ? recv(fd, buffer, size, MSG_DONTWAIT) : read(fd, buffer, size);
             got = got < 0 ? -errno : got;
         }
     } while (got == -EINTR);
     return got;
 }
 
-static int64_t write_plainly(int fd, enum arch_fd_kind kind, const void *buffer, size_t size)
+static int64_t write_plainly(int fd, enum arch_fd_type type, const void *buffer, size_t size)
 {
     struct iovec part = {(void *)(uintptr_t)buffer, size};
-    ssize_t put = kind == ARCH_FD_OTHER ? pwritev2(fd, &part, 1, -1, RWF_NOWAIT) : write(fd, buffer, size);
-    if (put >= 0 || kind != ARCH_FD_OTHER || !nowait_refused(-errno))
+    ssize_t put = type == ARCH_FD_OTHER ? pwritev2(fd, &part, 1, -1, RWF_NOWAIT) : write(fd, buffer, size);
+    if (put >= 0 || type != ARCH_FD_OTHER || !nowait_refused(-errno))
         return put < 0 ? -errno : put;
     size_t sure = size;
     int error = would_wait(fd, ARCH_OUT, &sure);
@@ -184,14 +184,14 @@ static int64_t write_plainly(int fd, enum arch_fd_kind kind, const void *buffer,
 
 /* SIGPIPE can't be suppressed for descriptors other than sockets: it is blocked meanwhile, and consumed if this call
  * has raised it. */
-static int64_t write_nosigpipe(int fd, enum arch_fd_kind kind, const void *buffer, size_t size)
+static int64_t write_nosigpipe(int fd, enum arch_fd_type type, const void *buffer, size_t size)
 {
     sigset_t pipe, before, pending;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     bool was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
     pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    int64_t result = write_plainly(fd, kind, buffer, size);
+    int64_t result = write_plainly(fd, type, buffer, size);
     if (result == -EPIPE && !was_pending) {
         const struct timespec now = {0};
         while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
@@ -201,15 +201,15 @@ static int64_t write_nosigpipe(int fd, enum arch_fd_kind kind, const void *buffe
     return result;
 }
 
-int64_t arch_fd_write(int fd, enum arch_fd_kind kind, const void *buffer, size_t size)
+int64_t arch_fd_write(int fd, enum arch_fd_type type, const void *buffer, size_t size)
 {
     int64_t put;
     size = size < MOST_AT_ONCE ? size : MOST_AT_ONCE;
     do {
-        if (is_socket(kind))
+        if (is_socket(type))
             put = (put = send(fd, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 ? -errno : put;
         else
-            put = write_nosigpipe(fd, kind, buffer, size);
+            put = write_nosigpipe(fd, type, buffer, size);
     } while (put == -EINTR);
     return put;
 }

@@ -67,16 +67,16 @@ static int chunks_open(void)
     return 0;
 }
 
-int arch_chunk_take(unsigned kind, void **chunk)
+int arch_chunk_take(unsigned type, void **chunk)
 {
     struct arch_chunks *chunks = &arch_state.chunks;
     int error = 0;
     uint32_t index = 0;
-    ASSERT(kind < ARCH_CHUNK_KINDS);
+    ASSERT(type < ARCH_CHUNK_TYPES);
     arch_process_lock();
-    if (chunks->given[kind]) {
-        index = chunks->given[kind] - 1;
-        chunks->given[kind] = chunks->next[index];
+    if (chunks->given[type]) {
+        index = chunks->given[type] - 1;
+        chunks->given[type] = chunks->next[index];
     } else if (chunks->fresh < chunks->open || (error = chunks_open()) == 0) {
         index = chunks->fresh++;
     }
@@ -93,15 +93,15 @@ static void wipe(_Atomic uint64_t *word, size_t bytes)
         atomic_store_explicit(word, 0, memory_order_relaxed);
 }
 
-void arch_chunk_give(unsigned kind, void *chunk, size_t used)
+void arch_chunk_give(unsigned type, void *chunk, size_t used)
 {
     struct arch_chunks *chunks = &arch_state.chunks;
     size_t offset = (size_t)((char *)chunk - arch_handles);
-    ASSERT(kind < ARCH_CHUNK_KINDS && offset < arch_handles_size && offset % ARCH_CHUNK == 0);
+    ASSERT(type < ARCH_CHUNK_TYPES && offset < arch_handles_size && offset % ARCH_CHUNK == 0);
     if (used <= WIPED_MOST || madvise(chunk, ARCH_CHUNK, MADV_DONTNEED) < 0) /* refused for locked memory */
         wipe(chunk, used);
     arch_process_lock();
-    chunks->next[offset / ARCH_CHUNK] = chunks->given[kind];
-    chunks->given[kind] = (uint32_t)(offset / ARCH_CHUNK) + 1;
+    chunks->next[offset / ARCH_CHUNK] = chunks->given[type];
+    chunks->given[type] = (uint32_t)(offset / ARCH_CHUNK) + 1;
     arch_process_unlock();
 }

@@ -120,16 +120,16 @@ void arch_run_unuse(struct arch_run *run)
 
 /* ---- faults ---------------------------------------------------------------------------------------------- */
 
-enum { FAULT_KINDS = 2 };
-static const int fault_signals[FAULT_KINDS] = {SIGSEGV, SIGBUS};
+enum { FAULT_SIGNALS = 2 };
+static const int fault_signals[FAULT_SIGNALS] = {SIGSEGV, SIGBUS};
 
 static struct {
     int users;
     /* The previous handlers. Written before the library's is installed, and not changed while that may run. */
-    struct sigaction previous[FAULT_KINDS];
+    struct sigaction previous[FAULT_SIGNALS];
     /* The library's handler was installed, and not removed since. If it is not the current one, another one was
      * installed over it, and may pass signals on to it. */
-    bool ours[FAULT_KINDS];
+    bool ours[FAULT_SIGNALS];
 } faults;
 
 static __thread bool in_fault __attribute__((tls_model("initial-exec")));
@@ -193,30 +193,30 @@ static void on_signal(int signal, siginfo_t *info, void *ucontext)
     arch_signal_pass_on(signal, info, ucontext, &faults.previous[signal == SIGBUS]);
 }
 
-static int fault_install(int kind)
+static int fault_install(int which)
 {
     struct sigaction now;
-    if (sigaction(fault_signals[kind], NULL, &now) < 0)
+    if (sigaction(fault_signals[which], NULL, &now) < 0)
         return -errno;
     bool present = now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_signal;
-    if (faults.ours[kind] && !present)
+    if (faults.ours[which] && !present)
         return 0; /* installing it twice would make a cycle of handlers */
     if (!present)
-        faults.previous[kind] = now;
-    struct sigaction ours = {.sa_sigaction = on_signal, .sa_mask = faults.previous[kind].sa_mask};
-    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (faults.previous[kind].sa_flags & (SA_NODEFER | SA_RESTART));
-    if (sigaction(fault_signals[kind], &ours, NULL) < 0)
+        faults.previous[which] = now;
+    struct sigaction ours = {.sa_sigaction = on_signal, .sa_mask = faults.previous[which].sa_mask};
+    ours.sa_flags = SA_SIGINFO | SA_ONSTACK | (faults.previous[which].sa_flags & (SA_NODEFER | SA_RESTART));
+    if (sigaction(fault_signals[which], &ours, NULL) < 0)
         return -errno;
-    faults.ours[kind] = true;
+    faults.ours[which] = true;
     return 0;
 }
 
-static void fault_restore(int kind)
+static void fault_restore(int which)
 {
     struct sigaction now;
-    if (faults.ours[kind] && sigaction(fault_signals[kind], NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
+    if (faults.ours[which] && sigaction(fault_signals[which], NULL, &now) == 0 && now.sa_flags & SA_SIGINFO &&
         now.sa_sigaction == on_signal)
-        faults.ours[kind] = sigaction(fault_signals[kind], &faults.previous[kind], NULL) < 0;
+        faults.ours[which] = sigaction(fault_signals[which], &faults.previous[which], NULL) < 0;
 }
 
 int arch_signals_enter(bool (*on_fault)(void *address, void *ucontext))
@@ -225,8 +225,8 @@ int arch_signals_enter(bool (*on_fault)(void *address, void *ucontext))
     pthread_mutex_lock(&lock);
     atomic_store_explicit(&arch_state.on_fault, on_fault, memory_order_release); /* [PB1] */
     if (faults.users++ == 0)
-        for (int kind = 0; kind < FAULT_KINDS && !error; kind++)
-            error = fault_install(kind);
+        for (int which = 0; which < FAULT_SIGNALS && !error; which++)
+            error = fault_install(which);
     arch_cxx_find();
     arch_terminate_take(true);
     pthread_mutex_unlock(&lock);
@@ -240,8 +240,8 @@ static void faults_restore(void)
 {
     faults.users = 0;
     arch_terminate_take(false);
-    for (int kind = 0; kind < FAULT_KINDS; kind++)
-        fault_restore(kind);
+    for (int which = 0; which < FAULT_SIGNALS; which++)
+        fault_restore(which);
     atomic_store_explicit(&arch_state.on_fault, NULL, memory_order_relaxed);
 }
 
@@ -325,7 +325,6 @@ void arch_player_set(struct arch_player *new)
     player = new;
 }
 
-void arch_step(void);
 void arch_step(void)
 {
     if (player)

@@ -40,7 +40,7 @@ ARCH_NOT_INSTRUMENTED static uint64_t bit_of(int signal)
 }
 
 /* Record a signal. Returns true if a watcher wants it. */
-ARCH_NOT_INSTRUMENTED static bool note(int signal)
+ARCH_NOT_INSTRUMENTED static bool record_signal(int signal)
 {
     bool wanted = false;
     struct arch_watch *watch = atomic_load_explicit(&arch_state.watches, memory_order_acquire); /* [PB1] */
@@ -69,7 +69,7 @@ ARCH_NOT_INSTRUMENTED static void on_watched(int signal, siginfo_t *info, void *
     const struct sigaction *previous = &arch_state.watched[signal - 1].previous;
     if (is_function(previous))
         arch_signal_pass_on(signal, info, ucontext, previous);
-    if (!note(signal) && !is_function(previous))
+    if (!record_signal(signal) && !is_function(previous))
         arch_signal_pass_on(signal, info, ucontext, previous);
     errno = saved_errno;
 }

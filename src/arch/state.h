@@ -31,7 +31,7 @@ struct arch_watched {
  * by numbers in a separate array, since their own pages may have been released. */
 struct arch_chunks {
     uint32_t *next;                   /* of a returned chunk: number + 1; 0: the last */
-    uint32_t given[ARCH_CHUNK_KINDS]; /* number + 1 of the first; 0: none */
+    uint32_t given[ARCH_CHUNK_TYPES]; /* number + 1 of the first; 0: none */
     uint32_t fresh, open, most;
 };
 

@@ -45,13 +45,13 @@ struct rule_words {
 };
 _Static_assert(sizeof(struct arch_rule) == sizeof(struct rule_words) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ &&
                    offsetof(struct arch_rule, cfa_offset) == 8 && offsetof(struct arch_rule, pushed) == 12 &&
-                   offsetof(struct arch_rule, kind) == 14 && offsetof(struct arch_rule, cfa_is_rbp) == 15 &&
+                   offsetof(struct arch_rule, type) == 14 && offsetof(struct arch_rule, cfa_is_rbp) == 15 &&
                    offsetof(struct arch_rule, saved) == 16,
                "as the functions below have it");
 
-static inline enum arch_rule_kind kind_of(const struct rule_words *rule)
+static inline enum arch_rule_type type_of(const struct rule_words *rule)
 {
-    return (enum arch_rule_kind)(uint8_t)(rule->frame >> 48);
+    return (enum arch_rule_type)(uint8_t)(rule->frame >> 48);
 }
 
 static inline uint64_t pushed_of(const struct rule_words *rule)
@@ -197,9 +197,9 @@ static void follow(struct arch_frame *frame, struct _Unwind_Exception *exception
         return;
     for (;;) {
         struct rule_words rule = find(frame->ip, generation, true);
-        if (UNLIKELY(kind_of(&rule) < ARCH_RULE_FOLLOW))
+        if (UNLIKELY(type_of(&rule) < ARCH_RULE_FOLLOW))
             return;
-        if (kind_of(&rule) == ARCH_RULE_LAND) {
+        if (type_of(&rule) == ARCH_RULE_LAND) {
             frame->sp += pushed_of(&rule);
             arch_unwind_land_(frame, exception, rule.pad);
         }
@@ -243,8 +243,8 @@ uint32_t arch_unwind_trace(struct taken *taken)
     uint64_t rbp = frame.saved[ARCH_RULE_RBP], sp = frame.sp, ip = frame.ip;
     while (trace_take(taken, (void *)ip)) { /* NOLINT: an address of code */
         struct rule_words rule = find(ip, generation, false);
-        if (UNLIKELY(kind_of(&rule) < ARCH_RULE_TRACE))
-            return kind_of(&rule) == ARCH_RULE_END ? generation : 0;
+        if (UNLIKELY(type_of(&rule) < ARCH_RULE_TRACE))
+            return type_of(&rule) == ARCH_RULE_END ? generation : 0;
         uint64_t cfa = cfa_of(&rule, rbp, sp);
         if (UNLIKELY(cfa - sp - 1 >= FRAME_MOST || cfa % 8))
             return 0;

@@ -184,7 +184,7 @@ struct machine {
 };
 
 /* Where the register is in a row; ROW_REGISTERS: in none, because the callers do not rely on it. */
-static int place_of(uint64_t reg)
+static int index_of(uint64_t reg)
 {
     int i = 0;
     while (i < ROW_REGISTERS && row_registers[i] != reg)
@@ -194,25 +194,25 @@ static int place_of(uint64_t reg)
 
 static bool set_saved(struct machine *m, uint64_t reg, int64_t offset)
 {
-    int place = place_of(reg);
+    int index = index_of(reg);
     int64_t saved = offset * m->d->data_factor;
-    if (place < ROW_REGISTERS)
-        m->row.saved[place] = (int32_t)saved;
+    if (index < ROW_REGISTERS)
+        m->row.saved[index] = (int32_t)saved;
     return offset != 0 && saved == (int32_t)saved;
 }
 
 static void set_unsaved(struct machine *m, uint64_t reg)
 {
-    int place = place_of(reg);
-    if (place < ROW_REGISTERS)
-        m->row.saved[place] = 0;
+    int index = index_of(reg);
+    if (index < ROW_REGISTERS)
+        m->row.saved[index] = 0;
 }
 
 static bool restore(struct machine *m, uint64_t reg)
 {
-    int place = place_of(reg);
-    if (place < ROW_REGISTERS)
-        m->row.saved[place] = m->first.saved[place];
+    int index = index_of(reg);
+    if (index < ROW_REGISTERS)
+        m->row.saved[index] = m->first.saved[index];
     return true;
 }
 
@@ -353,7 +353,7 @@ static bool set_frame(const struct machine *m, struct arch_rule *rule)
 extern const char arch_call_personality_[];
 
 /* The clean-up at that code, as the personality of C would choose it. */
-static enum arch_rule_kind find_pad(const struct description *d, uintptr_t code, uint64_t *pad)
+static enum arch_rule_type find_pad(const struct description *d, uintptr_t code, uint64_t *pad)
 {
     struct arch_eh_table table;
     struct arch_eh_site site;
@@ -373,7 +373,7 @@ static enum arch_rule_kind find_pad(const struct description *d, uintptr_t code,
 
 struct arch_rule arch_rule_read(uintptr_t ip)
 {
-    struct arch_rule rule = {.kind = ARCH_RULE_NONE};
+    struct arch_rule rule = {.type = ARCH_RULE_NONE};
     struct description d;
     uintptr_t code = ip - 1; /* the call: what it returns to may belong to another function */
     const uint8_t *fde = find_fde(code);
@@ -386,8 +386,8 @@ struct arch_rule arch_rule_read(uintptr_t ip)
     if (!run(&m, d.rest, d.rest_end))
         return rule;
     if (!m.row.saved[ROW_IP])
-        rule.kind = ARCH_RULE_END;
+        rule.type = ARCH_RULE_END;
     else if (set_frame(&m, &rule))
-        rule.kind = (uint8_t)find_pad(&d, code, &rule.pad);
+        rule.type = (uint8_t)find_pad(&d, code, &rule.pad);
     return rule;
 }

@@ -8,14 +8,14 @@
 #include <stdint.h>
 
 /* The registers that a function preserves, and the stack pointer, in a frame after a call has returned. The assembler
- * of unwind_x86_64.S and x86_64.S stores and loads them by their place. */
+ * of unwind_x86_64.S and x86_64.S stores and loads them by their offsets. */
 enum { ARCH_RULE_RBX, ARCH_RULE_RBP, ARCH_RULE_R12, ARCH_RULE_R13, ARCH_RULE_R14, ARCH_RULE_R15, ARCH_RULE_SAVED };
 struct arch_frame {
     uint64_t saved[ARCH_RULE_SAVED];
     uint64_t sp, ip; /* ip: where the call returns to */
 };
 
-enum arch_rule_kind {
+enum arch_rule_type {
     ARCH_RULE_NONE,   /* the caller's frame can't be found like this: libgcc has to */
     ARCH_RULE_END,    /* the frame has no caller */
     ARCH_RULE_TRACE,  /* a trace goes on to the caller's frame; a throw can't: libgcc has to unwind this one */
@@ -31,7 +31,7 @@ struct arch_rule {
     uint64_t pad;
     int32_t cfa_offset;
     uint16_t pushed;                /* bytes of arguments on the stack that the landing pad does not expect */
-    uint8_t kind, cfa_is_rbp;       /* kind: enum arch_rule_kind; otherwise the CFA is relative to the stack pointer */
+    uint8_t type, cfa_is_rbp;       /* type: enum arch_rule_type; otherwise the CFA is relative to the stack pointer */
     int16_t saved[ARCH_RULE_SAVED]; /* where the register was saved, relative to the CFA; 0: it has not changed */
     int16_t unused[2];
 };

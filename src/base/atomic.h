@@ -21,9 +21,11 @@
 
 #include <stdatomic.h>
 
-#if defined(STRAND_STEPS) && !defined(STRAND_STEPLESS)
-/* Defined in src/arch; does nothing outside of seeded runs. */
+/* Does nothing outside of seeded runs. src/arch defines it, because it has the variables of a process and of its
+ * threads. It is the only function of a higher layer that base calls, and only in the build with STEPS=1. */
 void arch_step(void);
+
+#if defined(STRAND_STEPS) && !defined(STRAND_STEPLESS)
 #define ATOMIC_STEP_ arch_step()
 
 #undef atomic_load_explicit

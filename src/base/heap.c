@@ -41,7 +41,7 @@ void heap_close(struct heap *heap)
 static void place(struct heap *heap, uint32_t at, struct heap_entry entry)
 {
     heap->entries[at] = entry;
-    entry.node->place = at;
+    entry.node->index = at;
 }
 
 static void rise(struct heap *heap, uint32_t at, struct heap_entry entry)
@@ -114,10 +114,10 @@ int heap_add(struct heap *heap, int64_t key, struct heap_node *node)
 
 void heap_remove(struct heap *heap, struct heap_node *node)
 {
-    uint32_t at = node->place;
+    uint32_t at = node->index;
     ASSERT_SLOW(at < heap->count && heap->entries[at].node == node);
     struct heap_entry last = heap->entries[--heap->count];
-    node->place = HEAP_NOWHERE;
+    node->index = HEAP_NOWHERE;
     if (last.node == node)
         return;
     if (at > 0 && heap->entries[(at - 1) / 4].key > last.key)

@@ -10,7 +10,7 @@
 #define HEAP_NOWHERE UINT32_MAX
 
 struct heap_node {
-    uint32_t place; /* HEAP_NOWHERE: in no heap */
+    uint32_t index; /* HEAP_NOWHERE: in no heap */
 };
 
 struct heap_entry {

@@ -6,11 +6,11 @@
 
 #include <errno.h> /* for the codes; errno itself is read in src/arch alone: tools/check-system.sh */
 
-void slab_init(struct slab *slab, const struct slab_source *source, unsigned kind, size_t size,
+void slab_init(struct slab *slab, const struct slab_source *source, unsigned type, size_t size,
                void (*construct)(void *object))
 {
     *slab = (struct slab){.source = source,
-                          .kind = kind,
+                          .type = type,
                           .size = size,
                           .construct = construct,
                           .next_count = SLAB_FIRST,
@@ -30,7 +30,7 @@ void slab_close(struct slab *slab)
         size_t used = slab->bump ? (size_t)(slab->bump - (char *)chunk) : slab->source->chunk; /* the newest is first */
         slab->bump = NULL;
         slab->chunks = chunk->next;
-        slab->source->give(slab->kind, chunk, used);
+        slab->source->give(slab->type, chunk, used);
     }
     slab->end = NULL;
     slab->batches = slab->loose = NULL;
@@ -50,7 +50,7 @@ static void unlock(struct slab *slab)
 static int more(struct slab *slab)
 {
     void *memory;
-    int error = slab->source->take(slab->kind, &memory);
+    int error = slab->source->take(slab->type, &memory);
     if (error)
         return error;
     struct slab_chunk *chunk = memory;

@@ -3,7 +3,7 @@
  * and the caches exchange whole batches with the slab, so that no thread walks through objects that are not in its
  * processor's caches. If one thread returns what another takes, each object of a batch also points to one some places
  * behind it, for prefetching: following the links alone would miss the cache at each object. Memory comes from a chunk
- * source that never unmaps, and gives a chunk to slabs of one kind only. So the address of an object stays readable for
+ * source that never unmaps, and gives a chunk to slabs of one type only. So the address of an object stays readable for
  * ever, and stays that of an object. The first 8 bytes belong to the object's owner also while the object is free (a
  * word that shows whether a handle is stale); the next two words link free objects.
  *
@@ -24,11 +24,11 @@ struct slab_object {
     };
 };
 
-/* The source of chunks. A chunk keeps its kind for ever. */
+/* The source of chunks. A chunk keeps its type for ever. */
 struct slab_source {
     size_t chunk; /* bytes of a chunk, which is aligned to its size */
-    int (*take)(unsigned kind, void **chunk);
-    void (*give)(unsigned kind, void *chunk, size_t used); /* nothing was written beyond its first `used` bytes */
+    int (*take)(unsigned type, void **chunk);
+    void (*give)(unsigned type, void *chunk, size_t used); /* nothing was written beyond its first `used` bytes */
     void (*pause)(void);                                   /* called in the spin loop of the slab's lock */
 };
 
@@ -40,7 +40,7 @@ struct slab_chunk {
 
 struct slab {
     const struct slab_source *source;
-    unsigned kind;                   /* equal for slabs of the same objects, and different for all others */
+    unsigned type;                   /* equal for slabs of the same objects, and different for all others */
     size_t size;                     /* of an object; a multiple of 64 */
     void (*construct)(void *object); /* once per object and chunk, on zeroed memory */
     struct slab_chunk *chunks;       /* all chunks */
@@ -60,7 +60,7 @@ struct slab_cache {
     uint32_t count;            /* length of `free`: a batch at most */
 };
 
-void slab_init(struct slab *slab, const struct slab_source *source, unsigned kind, size_t size,
+void slab_init(struct slab *slab, const struct slab_source *source, unsigned type, size_t size,
                void (*construct)(void *object));
 /* Return all chunks, even if objects are still in use. */
 void slab_close(struct slab *slab);

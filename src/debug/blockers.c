@@ -326,7 +326,7 @@ static void say_deadline(const struct graph *graph, struct cb *c, size_t indent)
         return;
     for (struct block *block = own.blocks; block && block->index >= floor; block = block->outer) {
         const struct deadline *deadline = CONTAINER(block, struct deadline, block);
-        if (block->kind == BLOCK_DEADLINE && deadline->when < first)
+        if (block->type == BLOCK_DEADLINE && deadline->when < first)
             first = deadline->when;
     }
     if (first < INT64_MAX)

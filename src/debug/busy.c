@@ -211,9 +211,9 @@ static void say_threads(struct busy *busy)
 static void see_timer(const struct timer *timer, int64_t when, void *arg)
 {
     struct busy *busy = arg;
-    bool waits = timer->kind == TIMER_WAIT;
+    bool waits = timer->type == TIMER_WAIT;
     double ms = (double)(when - busy->found.now) / 1e6;
-    if (timer->kind == TIMER_TRIM)
+    if (timer->type == TIMER_TRIM)
         return; /* it serves to release memory; no strand waits for it */
     struct cb *c =
         waits ? CONTAINER(timer, struct cb, wait.timer) : block_owner(&CONTAINER(timer, struct deadline, timer)->block);
@@ -225,7 +225,7 @@ static void see_timer(const struct timer *timer, int64_t when, void *arg)
 static void say_timers(struct busy *busy)
 {
     uint32_t pending = timers_see(busy->view.thread, busy->found.pool, FEW + 1, see_timer, busy);
-    pending -= busy->found.pool->trimmer.timer.node.place != HEAP_NOWHERE;
+    pending -= busy->found.pool->trimmer.timer.node.index != HEAP_NOWHERE;
     if (!pending)
         return;
     busy->found.timers.count = pending;

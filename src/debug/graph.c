@@ -156,7 +156,7 @@ static void go_to_any(const struct graph *graph, struct node *node, struct cb *c
         return;
     for (struct block *block = own.blocks; block; block = block->outer) {
         struct scope *scope = CONTAINER(block, struct scope, block);
-        if (block->kind != BLOCK_SCOPE || scope->waiter != &c->wait.node)
+        if (block->type != BLOCK_SCOPE || scope->waiter != &c->wait.node)
             continue;
         node->on = (uintptr_t)scope;
         go_to_children(graph, node, id);

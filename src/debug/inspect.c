@@ -240,7 +240,7 @@ const char *inspect_name(const struct view *view, void *ip)
     struct name *name = &view->scratch->names[((uintptr_t)ip * UINT64_C(0x9E3779B97F4A7C15)) >> 54];
     if (name->ip != ip) {
         name->ip = ip;
-        place_words(view->names, ip, name->text, sizeof name->text);
+        location_words(view->names, ip, name->text, sizeof name->text);
     }
     return name->text;
 }

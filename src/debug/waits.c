@@ -55,7 +55,7 @@ static void say_strand(const struct graph *graph, uint32_t number)
 {
     const struct node *node = &graph->nodes[number];
     struct cb *c = graph_cb(graph, number);
-    char name[STRAND_NAME], words[WORDS_MOST], where[PLACE_WORDS + 16];
+    char name[STRAND_NAME], words[WORDS_MOST], where[LOCATION_WORDS + 16];
     output_say(graph->view.out, 0, "%s %s, since %.1f ms%s\n", blockers_name(graph, number, name),
                inspect_words(&graph->view, c, node->blocked, node->on, words, sizeof words),
                (double)(platform_now(graph->view.thread->sub) - c->since) / 1e6,
@@ -153,7 +153,7 @@ static void say_alike(const struct graph *graph, const struct alike *alike)
     struct cb *c = graph_cb(graph, alike->node);
     const struct node *node = &graph->nodes[alike->node];
     int64_t now = platform_now(graph->view.thread->sub);
-    char name[STRAND_NAME], words[WORDS_MOST], where[PLACE_WORDS + 16];
+    char name[STRAND_NAME], words[WORDS_MOST], where[LOCATION_WORDS + 16];
     blockers_name(graph, alike->node, name);
     inspect_words(&graph->view, c, node->blocked, node->on, words, sizeof words);
     output_say(graph->view.out, 0, "%zu strands, %s%s to #%llu\n", alike->count, name,

@@ -25,11 +25,11 @@ struct crew_thread {
 
 const char *crew_made(const struct crew_origin *origin, char *buffer, size_t size)
 {
-    char where[PLACE_WORDS];
+    char where[LOCATION_WORDS];
     if (!origin->site)
         return "the crew is the run's own";
     snprintf(buffer, size, "the crew '%s' was opened in %s", origin->name,
-             place_found(origin->site, where, sizeof where));
+             location_found(origin->site, where, sizeof where));
     return buffer;
 }
 

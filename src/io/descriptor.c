@@ -217,23 +217,23 @@ int descriptor_leave(struct thread *thread, struct descriptor *d)
     return result;
 }
 
-/* The first operation on a number asks the system for its kind. */
+/* The first operation on a number asks the system for its type. */
 static int get_to_know(struct thread *thread, struct descriptor *d)
 {
     if (LIKELY(atomic_load_explicit(&d->known, memory_order_acquire))) /* [PB1] */
         return 0;
     struct arch_fd_object object = {0};
-    int own, kind = fd_kind(thread, d->fd, &own, &object);
-    if (kind < 0)
-        return kind;
-    if (UNLIKELY(thread->platform != NULL) && kind != ARCH_FD_PLAYED)
+    int own, type = fd_type(thread, d->fd, &own, &object);
+    if (type < 0)
+        return type;
+    if (UNLIKELY(thread->platform != NULL) && type != ARCH_FD_PLAYED)
         thread->platform->meet(thread->sub, d->fd);
     descriptor_lock(thread, d);
     if (!atomic_load_explicit(&d->known, memory_order_relaxed)) {
-        d->kind = (enum arch_fd_kind)kind;
+        d->type = (enum arch_fd_type)type;
         d->call = own < 0 ? d->fd : own;
         d->object = object;
-        atomic_store_explicit(&d->compared, kind == ARCH_FD_FILE || own >= 0, memory_order_relaxed);
+        atomic_store_explicit(&d->compared, type == ARCH_FD_FILE || own >= 0, memory_order_relaxed);
         own = -1;
         d->ended = false;
         for (int i = 0; i < SIDES; i++)
@@ -302,7 +302,7 @@ bool descriptor_turn_out(struct thread *thread, struct descriptor *d, enum going
 
 bool descriptor_is_replaced(struct thread *thread, struct descriptor *d)
 {
-    if (d->kind == ARCH_FD_PLAYED || atomic_load_explicit(&d->ours, memory_order_relaxed))
+    if (d->type == ARCH_FD_PLAYED || atomic_load_explicit(&d->ours, memory_order_relaxed))
         return false;
     struct arch_fd_object now;
     if (arch_fd_object(d->fd, &now) < 0)

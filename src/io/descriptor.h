@@ -61,17 +61,17 @@ struct descriptor {
     atomic_flag lock;
     int fd;
     _Atomic uint32_t users;
-    _Atomic bool known; /* kind is valid */
+    _Atomic bool known; /* type is valid */
     _Atomic bool watched;
     _Atomic bool waitless; /* never has to wait: always ready */
     _Atomic bool ours;     /* made by the library: it is closed by strand_close, or forgotten [D4] */
     _Atomic bool compared; /* before each operation `object` is compared: its calls may block, or are made elsewhere */
     _Atomic uint8_t going; /* enum going, while CLOSING is set */
     bool ended;            /* the end was reported together with the last bytes: it causes no further event */
-    enum arch_fd_kind kind;
+    enum arch_fd_type type;
     _Atomic int late; /* an error after bytes that strand_read_all has returned: for the next read */
     struct arch_fd_object object;
-    int call; /* the descriptor to call and to watch: fd, or a terminal opened once more (arch_fd_kind) */
+    int call; /* the descriptor to call and to watch: fd, or a terminal opened once more (arch_fd_type) */
     struct pool *pool;
     struct side sides[SIDES];
 };
@@ -98,10 +98,10 @@ static inline void descriptor_unlock(struct thread *thread, struct descriptor *d
 /* A descriptor of the real system in a seeded run: no event reports it, so waiters probe it periodically. */
 static inline bool descriptor_is_probed(const struct thread *thread, const struct descriptor *d)
 {
-    return UNLIKELY(thread->platform != NULL) && d->kind != ARCH_FD_PLAYED;
+    return UNLIKELY(thread->platform != NULL) && d->type != ARCH_FD_PLAYED;
 }
 
-/* Count the operation in, and find out the descriptor's kind; may yield. Returns 0, or a negated errno code: then the
+/* Count the operation in, and find out the descriptor's type; may yield. Returns 0, or a negated errno code: then the
  * caller is not inside. descriptor_leave returns the result of closing, if this was the last operation on a closing
  * descriptor. */
 int descriptor_enter(struct thread **thread, int fd, struct descriptor **out);
@@ -144,7 +144,7 @@ int operation_enter(struct operation *op, int fd, enum side_name side, const cha
 /* Before each call: wait if a call is known to be useless, or others wait. Returns 0, or a negated errno code: closed
  * meanwhile. Throws when interrupted; the operation has ended then. */
 int operation_ready(struct operation *op);
-/* After a call that failed because of the record's kind. Returns 0 if the record was out of date: start the operation
+/* After a call that failed because of the record's type. Returns 0 if the record was out of date: start the operation
  * again; or a negated errno code. */
 int operation_mistaken(struct operation *op, int error);
 /* After a call that has found nothing. */

@@ -174,11 +174,11 @@ void operation_drained(struct operation *op)
     clear_ready(op, false);
 }
 
-/* Messages, lines and credentials cause short reads on other kinds. Before the descriptor is watched no event would
+/* Messages, lines and credentials cause short reads on other types. Before the descriptor is watched no event would
  * report the end. */
 void operation_short(struct operation *op)
 {
-    bool reports_end = op->d->kind == ARCH_FD_TCP || op->d->kind == ARCH_FD_PLAYED;
+    bool reports_end = op->d->type == ARCH_FD_TCP || op->d->type == ARCH_FD_PLAYED;
     if (reports_end && atomic_load_explicit(&op->d->watched, memory_order_relaxed))
         clear_ready(op, true);
 }

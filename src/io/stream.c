@@ -24,7 +24,7 @@ static int64_t read_some(struct operation *op, void *buffer, size_t size)
         int64_t got = operation_ready(op);
         if (got < 0)
             return got;
-        got = fd_read(op->thread, op->d->call, op->d->kind, buffer, size);
+        got = fd_read(op->thread, op->d->call, op->d->type, buffer, size);
         if (UNLIKELY(got == -ENOTSOCK) && !(got = operation_mistaken(op, -ENOTSOCK)))
             continue;
         if (got > 0 && (size_t)got < size)
@@ -41,7 +41,7 @@ static int64_t write_some(struct operation *op, const void *buffer, size_t size)
         int64_t put = operation_ready(op);
         if (put < 0)
             return put;
-        put = fd_write(op->thread, op->d->call, op->d->kind, buffer, size);
+        put = fd_write(op->thread, op->d->call, op->d->type, buffer, size);
         if (UNLIKELY(put == -ENOTSOCK) && !(put = operation_mistaken(op, -ENOTSOCK)))
             continue;
         if (put == -EAGAIN)

@@ -72,7 +72,7 @@ static void excuse_own(struct thread *thread, struct cb *me, bool excused)
 {
     for (struct block *block = own_of(me)->blocks; block; block = block->outer) {
         struct deadline *deadline = CONTAINER(block, struct deadline, block);
-        if (block->kind == BLOCK_DEADLINE)
+        if (block->type == BLOCK_DEADLINE)
             timer_excuse(thread, deadline->pool, &deadline->timer, excused);
     }
 }

@@ -55,10 +55,10 @@ static inline const struct platform_fds *fds_of(struct subprocess *run, int fd)
     return UNLIKELY(fds != NULL) && fds->has(run, fd) ? fds : NULL;
 }
 
-static inline int fd_kind(struct thread *thread, int fd, int *own, struct arch_fd_object *object)
+static inline int fd_type(struct thread *thread, int fd, int *own, struct arch_fd_object *object)
 {
     *own = -1;
-    return fds_of(fds_run(thread), fd) ? ARCH_FD_PLAYED : arch_fd_kind(fd, own, object);
+    return fds_of(fds_run(thread), fd) ? ARCH_FD_PLAYED : arch_fd_type(fd, own, object);
 }
 
 static inline int fd_ready(struct thread *thread, int fd)
@@ -68,18 +68,18 @@ static inline int fd_ready(struct thread *thread, int fd)
     return UNLIKELY(fds != NULL) ? fds->ready(run, fd) : arch_fd_ready(fd);
 }
 
-static inline int64_t fd_read(struct thread *thread, int fd, enum arch_fd_kind kind, void *buffer, size_t size)
+static inline int64_t fd_read(struct thread *thread, int fd, enum arch_fd_type type, void *buffer, size_t size)
 {
     struct subprocess *run = fds_run(thread);
     const struct platform_fds *fds = fds_of(run, fd);
-    return UNLIKELY(fds != NULL) ? fds->read(run, fd, buffer, size) : arch_fd_read(fd, kind, buffer, size);
+    return UNLIKELY(fds != NULL) ? fds->read(run, fd, buffer, size) : arch_fd_read(fd, type, buffer, size);
 }
 
-static inline int64_t fd_write(struct thread *thread, int fd, enum arch_fd_kind kind, const void *bytes, size_t size)
+static inline int64_t fd_write(struct thread *thread, int fd, enum arch_fd_type type, const void *bytes, size_t size)
 {
     struct subprocess *run = fds_run(thread);
     const struct platform_fds *fds = fds_of(run, fd);
-    return UNLIKELY(fds != NULL) ? fds->write(run, fd, bytes, size) : arch_fd_write(fd, kind, bytes, size);
+    return UNLIKELY(fds != NULL) ? fds->write(run, fd, bytes, size) : arch_fd_write(fd, type, bytes, size);
 }
 
 static inline int fd_close(struct thread *thread, int fd)

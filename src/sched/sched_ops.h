@@ -53,7 +53,7 @@ struct sched_ops {
     void (*moved)(struct subprocess *sub);
     /* Called once when the time of a timer has come, under the lock of the timers, where it may claim a wait but run
      * nothing. Returns a strand that must be made runnable, or NULL. */
-    struct member *(*fire[TIMER_KINDS])(struct timer *timer);
+    struct member *(*fire[TIMER_TYPES])(struct timer *timer);
 };
 
 #endif

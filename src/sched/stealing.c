@@ -27,7 +27,7 @@
 
 enum { STEAL_MOST = 32, YOUNG_MS = 10, START_MOST = 61 };
 /* How long thieves leave the slot to its owner. */
-#define SLOT_REST_NS INT64_C(50000)
+#define SLOT_STALE_NS INT64_C(50000)
 
 static bool push(struct thread *thread, struct fibre *fibre, enum push how)
 {
@@ -135,7 +135,7 @@ static bool slot_is_stale(struct thread *thief, struct runq *queue, int64_t now)
         queue->stale_since = now;
         return false;
     }
-    return thief->platform || now - queue->stale_since >= SLOT_REST_NS;
+    return thief->platform || now - queue->stale_since >= SLOT_STALE_NS;
 }
 
 /* Moves some fibres from the victim's lists, or else the stale slot, to `loot`. Returns how many. The caller is

@@ -26,10 +26,10 @@ void timers_close(struct timers *timers)
     heap_close(&timers->heap);
 }
 
-void timer_init(struct timer *timer, enum timer_kind kind, uint32_t index)
+void timer_init(struct timer *timer, enum timer_type type, uint32_t index)
 {
-    timer->node.place = HEAP_NOWHERE;
-    timer->kind = kind;
+    timer->node.index = HEAP_NOWHERE;
+    timer->type = type;
     timer->excused = false;
     timer->index = index & 0xffffff;
 }
@@ -63,7 +63,7 @@ bool timer_move(struct thread *thread, struct pool *pool, struct timer *timer, i
     struct timers *timers = &pool->timers;
     lock(thread, timers);
     int64_t before = heap_least(&timers->heap);
-    bool pending = timer->node.place != HEAP_NOWHERE;
+    bool pending = timer->node.index != HEAP_NOWHERE;
     if (pending) {
         heap_remove(&timers->heap, &timer->node);
         int error = heap_add(&timers->heap, when, &timer->node);
@@ -80,7 +80,7 @@ bool timer_stop(struct thread *thread, struct pool *pool, struct timer *timer)
 {
     struct timers *timers = &pool->timers;
     lock(thread, timers);
-    bool pending = timer->node.place != HEAP_NOWHERE;
+    bool pending = timer->node.index != HEAP_NOWHERE;
     if (pending)
         heap_remove(&timers->heap, &timer->node);
     unlock(thread, timers); /* [TM1] */
@@ -99,7 +99,7 @@ void timer_excuse(struct thread *thread, struct pool *pool, struct timer *timer,
 {
     struct timers *timers = &pool->timers;
     lock(thread, timers);
-    if (timer->node.place != HEAP_NOWHERE)
+    if (timer->node.index != HEAP_NOWHERE)
         excuse(timers, timer, excused);
     unlock(thread, timers);
 }
@@ -152,7 +152,7 @@ static int fire_some(struct thread *thread, struct timers *timers, int64_t now, 
         fetch_next(&timers->heap);
         if (UNLIKELY(timer->excused))
             excuse(timers, timer, false);
-        batch_add(woken, thread->sub->ops->fire[timer->kind](timer)); /* [TM1] */
+        batch_add(woken, thread->sub->ops->fire[timer->type](timer)); /* [TM1] */
         fired++;
     }
     unlock(thread, timers);

@@ -3,7 +3,7 @@
  *
  * PARTIES   strands that start and stop timers; the pool's trimming rounds, with one timer; the thread that fires: the
  *           seeker, or a busy thread that has the seeker's role for one pass.
- * STATE     timer.node.place: the index in the heap; HEAP_NOWHERE if the timer is not pending. timers.next: the least
+ * STATE     timer.node.index: the index in the heap; HEAP_NOWHERE if the timer is not pending. timers.next: the least
  *           instant, or ARCH_FOREVER if no timer is pending; written under the lock, and read without it to see whether
  *           a timer may be due.
  *             nowhere --timer_start--> pending --timers_fire: fire() under the lock--> nowhere
@@ -34,11 +34,11 @@ struct pool;
 struct thread;
 
 /* Selects the sched_ops.fire function of a timer. */
-enum timer_kind { TIMER_WAIT, TIMER_DEADLINE, TIMER_TRIM, TIMER_SHUTDOWN, TIMER_KINDS };
+enum timer_type { TIMER_WAIT, TIMER_DEADLINE, TIMER_TRIM, TIMER_SHUTDOWN, TIMER_TYPES };
 
 struct timer {
     struct heap_node node;
-    uint32_t kind : 7, excused : 1, index : 24; /* excused: timer_excuse; index: belongs to the layer above */
+    uint32_t type : 7, excused : 1, index : 24; /* excused: timer_excuse; index: belongs to the layer above */
 };
 
 struct timers { /* of a pool */
@@ -51,7 +51,7 @@ struct timers { /* of a pool */
 
 void timers_open(struct timers *timers);
 void timers_close(struct timers *timers);
-void timer_init(struct timer *timer, enum timer_kind kind, uint32_t index);
+void timer_init(struct timer *timer, enum timer_type type, uint32_t index);
 /* Starts a timer. Wakes a seeker that would sleep beyond `when`. Returns 0 or -ENOMEM. Called on a thread of the pool.
  * */
 int timer_start(struct thread *thread, struct pool *pool, struct timer *timer, int64_t when);

@@ -283,7 +283,7 @@ static inline const char *cb_name(struct cb *c)
 
 /* ---- blocks: what can interrupt the strand that opened it ------------------------------------------------ */
 
-enum block_kind { BLOCK_SCOPE, BLOCK_DEADLINE };
+enum block_type { BLOCK_SCOPE, BLOCK_DEADLINE };
 
 struct block {
     _Atomic uint64_t word;
@@ -291,7 +291,7 @@ struct block {
     struct block *outer;
     struct cb *owner;
     uint32_t index;
-    uint8_t kind;
+    uint8_t type;
     _Atomic uint8_t due;      /* whether this source holds */
     struct flight *in_flight; /* at its entry */
     uintptr_t uncaught;       /* C++ exceptions in flight at its entry */

@@ -282,12 +282,12 @@ static size_t room_for_frames(strand_exception *e, size_t count)
     return free_room < count ? free_room : count;
 }
 
-static void add_segment(strand_exception *e, enum segment_kind kind, struct cb *c, size_t first, size_t count)
+static void add_segment(strand_exception *e, enum segment_type type, struct cb *c, size_t first, size_t count)
 {
     if (!room_for_segment(e))
         return;
     struct segment *segment = &e->segments[e->segments_count++];
-    segment->kind = (uint8_t)kind;
+    segment->type = (uint8_t)type;
     segment->first = (uint16_t)first;
     segment->count = (uint16_t)count;
     segment->id = cb_id(c);
@@ -296,7 +296,7 @@ static void add_segment(strand_exception *e, enum segment_kind kind, struct cb *
     segment->name[sizeof segment->name - 1] = '\0';
 }
 
-NOINLINE uint32_t exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c)
+NOINLINE uint32_t exception_trace(strand_exception *e, enum segment_type type, struct cb *c)
 {
     uint32_t generation = 0;
     exception_lock(e);
@@ -304,7 +304,7 @@ NOINLINE uint32_t exception_trace(strand_exception *e, enum segment_kind kind, s
     if (room)
         count = arch_trace_throw(e->ips + first, room, &generation);
     e->ips_count = (uint16_t)(first + count);
-    add_segment(e, kind, c, first, count);
+    add_segment(e, type, c, first, count);
     exception_unlock(e);
     return generation;
 }

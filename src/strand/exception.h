@@ -12,9 +12,9 @@ enum { EXCEPTION_TEXT = 201, TRACE_FIRST = 32, TRACE_MOST = 1024, SEGMENTS_FIRST
 
 /* A part of a trace: where the exception was thrown; a strand that it left, and where that was spawned; or where that
  * strand was joined. */
-enum segment_kind { SEGMENT_THROWN, SEGMENT_STRAND, SEGMENT_JOINED };
+enum segment_type { SEGMENT_THROWN, SEGMENT_STRAND, SEGMENT_JOINED };
 struct segment {
-    uint8_t kind;
+    uint8_t type;
     uint16_t first, count; /* in ips */
     uint64_t id;
     char name[32];
@@ -85,7 +85,7 @@ static inline void exception_unlock(strand_exception *e)
 }
 
 /* Appends the calling strand's frames. Returns what a flight that begins here needs (ARCH_FLIGHT_GENERATION). */
-uint32_t exception_trace(strand_exception *e, enum segment_kind kind, struct cb *c);
+uint32_t exception_trace(strand_exception *e, enum segment_type type, struct cb *c);
 /* Appends that the exception left strand c, and where c was spawned. */
 void exception_left(strand_exception *e, struct cb *c);
 
@@ -98,11 +98,11 @@ __attribute__((noreturn, always_inline)) static inline void exception_throw(stru
     arch_unwind(exception_start(me, e));
 }
 /* Likewise, after exception_trace. */
-struct arch_flight *exception_start_traced(struct cb *me, strand_exception *e, enum segment_kind kind);
+struct arch_flight *exception_start_traced(struct cb *me, strand_exception *e, enum segment_type type);
 __attribute__((noreturn, always_inline)) static inline void exception_throw_traced(struct cb *me, strand_exception *e,
-                                                                                   enum segment_kind kind)
+                                                                                   enum segment_type type)
 {
-    arch_unwind(exception_start_traced(me, e, kind));
+    arch_unwind(exception_start_traced(me, e, type));
 }
 /* Takes the newest exception in flight out of flight and returns its reference. `outer` was the newest one when the
  * block that catches was entered. If there is another one between the two, the program ends. */

@@ -179,9 +179,9 @@ struct arch_flight *exception_start(struct cb *me, strand_exception *e)
     return &flight->arch;
 }
 
-struct arch_flight *exception_start_traced(struct cb *me, strand_exception *e, enum segment_kind kind)
+struct arch_flight *exception_start_traced(struct cb *me, strand_exception *e, enum segment_type type)
 {
-    uint32_t generation = exception_trace(e, kind, me);
+    uint32_t generation = exception_trace(e, type, me);
     struct arch_flight *flight = exception_start(me, e);
     flight->unwind_exception[ARCH_FLIGHT_GENERATION] = generation;
     return flight;

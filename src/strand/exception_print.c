@@ -15,9 +15,9 @@ enum { INDENT_MOST = 8, FRAMES_AT_ONCE = 32 };
 static void head_of_segment(int fd, int indent, const struct segment *s)
 {
     unsigned long long id = s->id;
-    if (s->kind == SEGMENT_THROWN)
+    if (s->type == SEGMENT_THROWN)
         print_text(fd, "%*sthrown in strand '%s' #%llu\n", indent, "", s->name, id);
-    else if (s->kind == SEGMENT_JOINED)
+    else if (s->type == SEGMENT_JOINED)
         print_text(fd, "%*srethrown in strand '%s' #%llu\n", indent, "", s->name, id);
     else
         print_text(fd, "%*sleft strand '%s' #%llu%s\n", indent, "", s->name, id,
@@ -54,7 +54,7 @@ static void trace(int fd, struct arch_names *names, int indent, const strand_exc
         head_of_segment(fd, indent, &s);
         for (unsigned at = s.first, end = at + s.count, count; at < end; at += count) {
             count = copy_frames(e, at, end - at, ips);
-            print_trace(fd, names, indent + 2, s.kind == SEGMENT_STRAND ? "in" : "at", ips, count);
+            print_trace(fd, names, indent + 2, s.type == SEGMENT_STRAND ? "in" : "at", ips, count);
         }
     }
 }

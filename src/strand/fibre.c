@@ -45,9 +45,9 @@ static void end_with_scope(struct thread *thread, struct owned *owned)
 
 static const char *made_fibres(const struct fibres *fibres, char *buffer, size_t size)
 {
-    char where[PLACE_WORDS];
+    char where[LOCATION_WORDS];
     snprintf(buffer, size, "the fibre '%s' was opened in %s", fibres->name,
-             place_found(fibres->site, where, sizeof where));
+             location_found(fibres->site, where, sizeof where));
     return buffer;
 }
 

@@ -143,7 +143,7 @@ void unref_scope(struct thread *thread, struct scope *scope)
  * them. */
 static void construct(struct cb *c)
 {
-    c->wait.timer.node.place = HEAP_NOWHERE;
+    c->wait.timer.node.index = HEAP_NOWHERE;
     c->wait.node.waiter = c;
     arch_san_release(c);
 }

@@ -49,7 +49,7 @@ struct member *block_raise(struct block *block, bool shared)
 static bool has_passed(struct cb *me, struct block *block)
 {
     const struct deadline *deadline = CONTAINER(block, struct deadline, block);
-    if (block->kind != BLOCK_DEADLINE || deadline->when > platform_now(me->member.fibre->pool->sub))
+    if (block->type != BLOCK_DEADLINE || deadline->when > platform_now(me->member.fibre->pool->sub))
         return false;
     block_raise(block, me->member.fibre->pool->sub->concurrent);
     return true;
@@ -137,7 +137,7 @@ static strand_exception *first_failure(struct thread *thread, struct scope *scop
 static strand_exception *by_block(struct thread *thread, struct block *block)
 {
     strand_exception *e;
-    if (block->kind == BLOCK_DEADLINE) {
+    if (block->type == BLOCK_DEADLINE) {
         e = exception_new(&STRAND_INTERRUPTED, "interrupted by the deadline of %s:%d", block->file, block->line);
     } else {
         strand_exception *failure = first_failure(thread, CONTAINER(block, struct scope, block));
@@ -249,7 +249,7 @@ int64_t interrupt_deadline(struct cb *me)
     int64_t first = ARCH_FOREVER;
     struct own *own = own_of(me);
     for (const struct block *block = own->blocks; block && block->index >= own->floor; block = block->outer)
-        if (block->kind == BLOCK_DEADLINE && CONTAINER(block, const struct deadline, block)->when < first)
+        if (block->type == BLOCK_DEADLINE && CONTAINER(block, const struct deadline, block)->when < first)
             first = CONTAINER(block, const struct deadline, block)->when;
     return first;
 }
@@ -305,9 +305,9 @@ static bool is_ignored(struct thread *thread, struct cb *me, uint64_t source)
 static COLD void report_ignored(struct thread *thread, struct cb *me, const char *has, void *ip, const char *remedy,
                                 const char *why)
 {
-    char text[MADE_WORDS + 640], where[PLACE_WORDS] = "?", made[MADE_WORDS];
+    char text[MADE_WORDS + 640], where[LOCATION_WORDS] = "?", made[MADE_WORDS];
     if (ip)
-        place_found(ip, where, sizeof where);
+        location_found(ip, where, sizeof where);
     snprintf(text, sizeof text,
              "strand '%s' #%llu has %s its interruption 10000 times in %s, and goes on; so the strand that waits for "
              "its end may wait for ever. %s (%s%s%s)",

@@ -187,13 +187,13 @@ static inline void block_free(struct thread *thread, struct block *block)
 }
 
 /* In a process without a C++ runtime. */
-static inline void block_enter_c(struct cb *me, struct block *block, enum block_kind kind, const char *file, int line)
+static inline void block_enter_c(struct cb *me, struct block *block, enum block_type type, const char *file, int line)
 {
     struct own *own = own_of(me);
     plain_store(&block->owner, me, memory_order_relaxed); /* other strands read it: block_owner */
     block->outer = own->blocks;
     block->index = ++own->depth;
-    block->kind = (uint8_t)kind;
+    block->type = (uint8_t)type;
     atomic_store_explicit(&block->due, 0, memory_order_relaxed);
     block->in_flight = own->flight;
     block->file = file;
@@ -202,11 +202,11 @@ static inline void block_enter_c(struct cb *me, struct block *block, enum block_
     own->blocks = block;
 }
 
-static inline void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_kind kind,
+static inline void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_type type,
                                const char *file, int line)
 {
     cxx_settle(thread, me);
-    block_enter_c(me, block, kind, file, line);
+    block_enter_c(me, block, type, file, line);
     if (UNLIKELY(thread->cxx != NULL))
         block->uncaught = thread->cxx->uncaught;
 }

@@ -120,10 +120,10 @@ static size_t count(const struct lockset *lockset, struct lockset_entry *any)
 
 static COLD void ends_with(struct cb *c, const char *function, const char *what, size_t held, struct lockset_entry any)
 {
-    char where[PLACE_WORDS], made[MADE_WORDS];
+    char where[LOCATION_WORDS], made[MADE_WORDS];
     const char *noun = nouns[any.what & 7];
     int length = snprintf(made, sizeof made, "the %s at 0x%zx was locked in %s", noun,
-                          (size_t)(any.what & ~(uintptr_t)7), place_found(any.site, where, sizeof where));
+                          (size_t)(any.what & ~(uintptr_t)7), location_found(any.site, where, sizeof where));
     if (held > 1 && length > 0 && (size_t)length < sizeof made)
         snprintf(made + length, sizeof made - (size_t)length, ", and it holds %zu more", held - 1);
     const strand_exception *e = cb_exception(c);

@@ -22,24 +22,24 @@ const char *made_scope(struct scope *scope, char *buffer, size_t size)
 
 const char *made_strand(struct cb *c, char *buffer, size_t size)
 {
-    char where[PLACE_WORDS];
+    char where[LOCATION_WORDS];
     if (!c->site)
         snprintf(buffer, size, "strand #%llu is the root strand", (unsigned long long)cb_id(c));
     else
         snprintf(buffer, size, "strand '%s' #%llu was spawned in %s", cb_name(c), (unsigned long long)cb_id(c),
-                 place_found(c->site, where, sizeof where));
+                 location_found(c->site, where, sizeof where));
     return buffer;
 }
 
 const char *made_stale(strand handle, char *buffer, size_t size)
 {
     struct cb *c = (struct cb *)(uintptr_t)handle.bits[0];
-    char where[PLACE_WORDS];
+    char where[LOCATION_WORDS];
     if (!arch_in_handles(c) || !word_was(atomic_load_explicit(&c->word, memory_order_relaxed), handle.bits[1]) ||
         !c->site)
         return "";
     snprintf(buffer, size, "strand #%llu had been spawned in %s", (unsigned long long)handle.bits[1],
-             place_found(c->site, where, sizeof where));
+             location_found(c->site, where, sizeof where));
     return buffer;
 }
 
@@ -141,7 +141,7 @@ COLD void block_skipped_(struct cb *me, const struct block *block)
     char made[256] = "";
     if (block)
         snprintf(made, sizeof made, "the %s was opened at %s:%d",
-                 block->kind == BLOCK_SCOPE ? "scope" : "deadline block", block->file, block->line);
+                 block->type == BLOCK_SCOPE ? "scope" : "deadline block", block->file, block->line);
     misuse(
         "longjmp", made,
         "strand '%s' #%llu has jumped out of a %s, whose clean-up has not run: its strands would be lost. Jump within "

@@ -45,11 +45,12 @@ strand_pool pool_handle(const struct pool *pool)
 
 const char *pool_made(const struct opened_pool *op, char *buffer, size_t size)
 {
-    char where[PLACE_WORDS];
+    char where[LOCATION_WORDS];
     if (!op->site)
         snprintf(buffer, size, "the pool is the run's first one");
     else
-        snprintf(buffer, size, "the pool '%s' was opened in %s", op->name, place_found(op->site, where, sizeof where));
+        snprintf(buffer, size, "the pool '%s' was opened in %s", op->name,
+                 location_found(op->site, where, sizeof where));
     return buffer;
 }
 

@@ -1,6 +1,6 @@
 /*
- * Printing places, frames and strands. Everything goes through a small buffer on the stack, so it works without memory,
- * except that places then lack the line of the source.
+ * Printing locations in the code, frames and strands. Everything goes through a small buffer on the stack, so it works
+ * without memory, except that locations then lack the line of the source.
  */
 #include "print.h"
 
@@ -39,7 +39,7 @@ void print_text(int fd, const char *format, ...)
         write_line(fd, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
 }
 
-const char *place_words(struct arch_names *names, void *ip, char *buffer, size_t size)
+const char *location_words(struct arch_names *names, void *ip, char *buffer, size_t size)
 {
     char name[160], line[100];
     uintptr_t offset;
@@ -48,10 +48,10 @@ const char *place_words(struct arch_names *names, void *ip, char *buffer, size_t
     return buffer;
 }
 
-const char *place_found(void *ip, char *buffer, size_t size)
+const char *location_found(void *ip, char *buffer, size_t size)
 {
     struct arch_names *names = arch_names_open();
-    place_words(names, ip, buffer, size);
+    location_words(names, ip, buffer, size);
     arch_names_close(names);
     return buffer;
 }
@@ -59,8 +59,8 @@ const char *place_found(void *ip, char *buffer, size_t size)
 /* Prints one line for `times` equal frames in a row. */
 static void frame(int fd, struct arch_names *names, int indent, const char *at, void *ip, unsigned times)
 {
-    char place[PLACE_WORDS];
-    print_text(fd, "%*s%s %s", indent, "", at, place_words(names, ip, place, sizeof place));
+    char location[LOCATION_WORDS];
+    print_text(fd, "%*s%s %s", indent, "", at, location_words(names, ip, location, sizeof location));
     if (times > 1)
         print_text(fd, ", %u times", times);
     print_text(fd, "\n");

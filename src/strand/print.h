@@ -1,5 +1,5 @@
 /*
- * Printing places, frames and strands.
+ * Printing locations in the code, frames and strands.
  */
 #ifndef STRAND_PRINT_H
 #define STRAND_PRINT_H
@@ -11,13 +11,13 @@
 void print_text(int fd, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Prints the caller's trace. me is NULL outside of strands. */
 void print_here(int fd, struct cb *me);
-/* Writes a place of the program, given by a return address: "function+0x12 (file.c:41)", without the line if that is
- * not known. `names` comes from arch_names_open, or is NULL. PLACE_WORDS bytes are always enough. */
-enum { PLACE_WORDS = 288 };
-const char *place_words(struct arch_names *names, void *ip, char *buffer, size_t size);
-/* As place_words, with the line. Takes milliseconds: for reports of mistakes, not while threads are held or strands
+/* Writes the location of a return address: "function+0x12 (file.c:41)", without the line if that is not known. `names`
+ * comes from arch_names_open, or is NULL. LOCATION_WORDS bytes are always enough. */
+enum { LOCATION_WORDS = 288 };
+const char *location_words(struct arch_names *names, void *ip, char *buffer, size_t size);
+/* As location_words, with the line. Takes milliseconds: for reports of mistakes, not while threads are held or strands
  * run. */
-const char *place_found(void *ip, char *buffer, size_t size);
+const char *location_found(void *ip, char *buffer, size_t size);
 /* Returns the text of an errno code of either sign. */
 const char *error_words(int code);
 /* Writes why this thread was just refused memory for a stack. Returns text. */

@@ -397,13 +397,13 @@ static int plan_extra(struct thread *thread, struct plan *plan, const strand_att
     return 0;
 }
 
-/* References to the target of a spawn, which `placed` releases. */
-struct place_for {
+/* References to the target of a spawn, which release_target releases. */
+struct spawn_target {
     struct opened_pool *pool; /* attr.pool, or NULL */
     struct fibres *fibres;    /* attr.fibre, or NULL */
 };
 
-static void choose_fibre(struct thread *thread, const strand_attr *attr, struct plan *plan, struct place_for *place)
+static void choose_fibre(struct thread *thread, const strand_attr *attr, struct plan *plan, struct spawn_target *target)
 {
     const char *chosen = ATTR(attr, stack_size) ? "stack_size"
                          : plan->pool           ? "pool"
@@ -413,8 +413,8 @@ static void choose_fibre(struct thread *thread, const strand_attr *attr, struct 
     if (chosen)
         MISUSE("strand_spawn_with", "",
                "attr.fibre has a stack and a pool already, whose threads all run it: attr.%s can't be chosen", chosen);
-    place->fibres = fibres_ref(thread, attr->fibre, "strand_spawn_with");
-    plan->shared = fibres_choose(place->fibres);
+    target->fibres = fibres_ref(thread, attr->fibre, "strand_spawn_with");
+    plan->shared = fibres_choose(target->fibres);
 }
 
 /* Returns 0 or a negated errno code. */
@@ -428,14 +428,14 @@ static int choose_thread(struct thread *thread, int pin, struct plan *plan)
     return pool_pin(thread, pool, pin == STRAND_PIN_HERE ? thread->index : pin - 1, &plan->pin);
 }
 
-static int choose_place(struct thread *thread, const strand_attr *attr, struct plan *plan, struct place_for *place)
+static int choose_target(struct thread *thread, const strand_attr *attr, struct plan *plan, struct spawn_target *target)
 {
     if (ATTR_HANDLE(attr, pool)) {
-        place->pool = pool_find(thread, attr->pool, "strand_spawn_with");
-        plan->pool = pool_behind(place->pool);
+        target->pool = pool_find(thread, attr->pool, "strand_spawn_with");
+        plan->pool = pool_behind(target->pool);
     }
     if (ATTR_HANDLE(attr, fibre))
-        choose_fibre(thread, attr, plan, place);
+        choose_fibre(thread, attr, plan, target);
     else if (ATTR(attr, wipe))
         MISUSE("strand_spawn_with", "", "attr.wipe applies to strands on shared fibres: attr.fibre names none");
     else if (ATTR(attr, pin))
@@ -443,12 +443,12 @@ static int choose_place(struct thread *thread, const strand_attr *attr, struct p
     return 0;
 }
 
-static void placed(struct thread *thread, const struct place_for *place)
+static void release_target(struct thread *thread, const struct spawn_target *target)
 {
-    if (place->fibres)
-        fibres_unref(thread, place->fibres);
-    if (place->pool)
-        pool_unref(place->pool);
+    if (target->fibres)
+        fibres_unref(thread, target->fibres);
+    if (target->pool)
+        pool_unref(target->pool);
 }
 
 strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size)
@@ -469,17 +469,17 @@ strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn 
                         .rank = ATTR(attr, rank),
                         .wipes = ATTR(attr, wipe)};
     strand result;
-    struct place_for place = {NULL, NULL};
+    struct spawn_target target = {NULL, NULL};
     if (size)
         must_be_there(args, "argument to be copied", "strand_spawn_with");
     else
         must_not_escape(thread, args, "the argument", "strand_spawn_with");
-    int error = choose_place(thread, attr, &plan, &place);
+    int error = choose_target(thread, attr, &plan, &target);
     if (!error)
         error = plan.stack_size ? plan_extra(thread, &plan, attr, args, size) : -ENOMEM;
     if (!error)
         error = spawn(thread, me, scope, "strand_spawn_with", &plan, &result);
-    placed(thread, &place);
+    release_target(thread, &target);
     if (UNLIKELY(error)) {
         if (plan.pin)
             pool_unpin(plan.pin);

@@ -81,12 +81,12 @@ static const struct slab_source chunks = {ARCH_CHUNK, arch_chunk_take, arch_chun
 
 void slabs_open(struct runtime *runtime)
 {
-    unsigned kind = 0; /* a number per slab: each has its own list of chunks */
+    unsigned type = 0; /* a number per slab: each has its own list of chunks */
     for (const struct layer *const *layer = runtime->layers; *layer; layer++)
         for (size_t i = 0; i < (*layer)->slabs_count; i++) {
             const struct slab_plan *plan = &(*layer)->slabs[i];
-            ASSERT(kind < ARCH_CHUNK_KINDS);
-            slab_init(slab_at(runtime, plan), &chunks, kind++, plan->size, plan->construct);
+            ASSERT(type < ARCH_CHUNK_TYPES);
+            slab_init(slab_at(runtime, plan), &chunks, type++, plan->size, plan->construct);
         }
 }
 

@@ -21,9 +21,9 @@
 
 static const char *made(const struct chan *chan, char *buffer, size_t size)
 {
-    char where[PLACE_WORDS];
+    char where[LOCATION_WORDS];
     snprintf(buffer, size, "the channel '%s' was opened in %s", chan->name,
-             place_found(chan->site, where, sizeof where));
+             location_found(chan->site, where, sizeof where));
     return buffer;
 }
 

@@ -53,8 +53,8 @@ static bool take_soon(struct thread *thread, struct cb *me, struct mutex *mutex)
 
 static const char *made(struct cb *owner, struct mutex *mutex, char *buffer, size_t size)
 {
-    char where[PLACE_WORDS];
-    place_found(plain_load(&mutex->site, memory_order_relaxed), where, sizeof where);
+    char where[LOCATION_WORDS];
+    location_found(plain_load(&mutex->site, memory_order_relaxed), where, sizeof where);
     return lockset_made(owner, LOCK_MUTEX, where, buffer, size);
 }
 

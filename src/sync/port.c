@@ -252,8 +252,9 @@ static struct box *make_box(struct thread *thread, size_t message_size, size_t s
 
 static const char *made(const struct port *port, char *buffer, size_t size)
 {
-    char where[PLACE_WORDS];
-    snprintf(buffer, size, "the port '%s' was opened in %s", port->name, place_found(port->site, where, sizeof where));
+    char where[LOCATION_WORDS];
+    snprintf(buffer, size, "the port '%s' was opened in %s", port->name,
+             location_found(port->site, where, sizeof where));
     return buffer;
 }
 

@@ -25,9 +25,9 @@ enum { SCRAMBLE = 0x5e3a };
 
 const char *prio_made(const struct prio *sem, char *buffer, size_t size)
 {
-    char where[PLACE_WORDS];
+    char where[LOCATION_WORDS];
     snprintf(buffer, size, "%s #%llu was made in %s", sem->name, (unsigned long long)sem->serial,
-             place_found(sem->site, where, sizeof where));
+             location_found(sem->site, where, sizeof where));
     return buffer;
 }
 

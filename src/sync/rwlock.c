@@ -67,7 +67,7 @@ static void refuse_own(struct cb *me, struct rwlock *lock, enum lock_type type, 
     struct lockset_entry entry = lockset_find(me, lock, type);
     if (UNLIKELY(entry.what != 0))
         misuse(function,
-               lockset_made(me, type, place_found(entry.site, (char[PLACE_WORDS]){0}, PLACE_WORDS), MADE_ROOM),
+               lockset_made(me, type, location_found(entry.site, (char[LOCATION_WORDS]){0}, LOCATION_WORDS), MADE_ROOM),
                "the caller holds the lock as %s, and would wait for itself: release it first", as);
 }
 

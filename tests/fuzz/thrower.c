@@ -7,5 +7,5 @@ uint64_t thrower_of(const strand_exception *e);
 
 uint64_t thrower_of(const strand_exception *e)
 {
-    return e->segments_count && e->segments[0].kind == SEGMENT_THROWN ? e->segments[0].id : 0;
+    return e->segments_count && e->segments[0].type == SEGMENT_THROWN ? e->segments[0].id : 0;
 }

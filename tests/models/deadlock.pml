@@ -1,8 +1,8 @@
 /*
  * A supervisor that asks the child of its child, which fails, while the parent between them escalates the failure.
  *
- * MODELS    src/actor/deadlock.c: deadlock_break, deadlock_escalate, deadlock_escalated_late, deadlock_look,
- *           deadlock_refuse, supervisor_of, walk_up, still_holds, what_it_waits_for, end_waits, look_below
+ * MODELS    src/actor/deadlock.c: deadlock_break, deadlock_escalate, deadlock_escalated_late, deadlock_check,
+ *           deadlock_refuse, supervisor_of, walk_up, still_holds, what_it_waits_for, end_waits, check_below
  *           Labels [A6] [A10].
  * ABSTRACTS a critical section to one step, and a failure to its number. A request to an actor, and its failures, to
  *           flags that its next turn takes together, as life_calls does. A turn is never cancelled, an actor never

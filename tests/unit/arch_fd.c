@@ -94,41 +94,41 @@ static void close_both(const int ends[2])
     close(ends[1]);
 }
 
-/* ---- kinds and readiness --------------------------------------------------------------------- */
+/* ---- types and readiness --------------------------------------------------------------------- */
 
 static struct arch_fd_object object;
 
-static void kinds_are_distinguished(void)
+static void types_are_distinguished(void)
 {
     int own, ends[2], fd = open("/", O_RDONLY);
-    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), ARCH_FD_FILE);
+    CHECK_EQUAL(arch_fd_type(fd, &own, &object), ARCH_FD_FILE);
     close(fd);
     fd = open("/proc/self/exe", O_RDONLY);
-    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), ARCH_FD_FILE);
+    CHECK_EQUAL(arch_fd_type(fd, &own, &object), ARCH_FD_FILE);
     refuse("fstat", 0, 1, EIO);
-    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), -EIO);
+    CHECK_EQUAL(arch_fd_type(fd, &own, &object), -EIO);
     CHECK(was_refused());
     close(fd);
-    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), -EBADF);
+    CHECK_EQUAL(arch_fd_type(fd, &own, &object), -EBADF);
     fd = open("/dev/null", O_RDWR);
-    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), ARCH_FD_OTHER);
+    CHECK_EQUAL(arch_fd_type(fd, &own, &object), ARCH_FD_OTHER);
     CHECK_EQUAL(own, -1);
     close(fd);
     make_pipe(ends);
-    CHECK_EQUAL(arch_fd_kind(ends[0], &own, &object), ARCH_FD_OTHER);
+    CHECK_EQUAL(arch_fd_type(ends[0], &own, &object), ARCH_FD_OTHER);
     close_both(ends);
     fd = socket(AF_INET, SOCK_STREAM, 0);
-    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), ARCH_FD_TCP);
+    CHECK_EQUAL(arch_fd_type(fd, &own, &object), ARCH_FD_TCP);
     refuse("getsockopt", 0, 1, ENOPROTOOPT);
-    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), ARCH_FD_SOCKET);
+    CHECK_EQUAL(arch_fd_type(fd, &own, &object), ARCH_FD_SOCKET);
     CHECK(was_refused());
     close(fd);
 }
 
-static void a_number_without_calls_is_of_no_kind(void)
+static void a_number_without_calls_has_no_type(void)
 {
     int own, fd = arch_fd_number();
-    CHECK_EQUAL(arch_fd_kind(fd, &own, &object), -EBADF);
+    CHECK_EQUAL(arch_fd_type(fd, &own, &object), -EBADF);
     close(fd);
 }
 
@@ -158,16 +158,16 @@ static void terminals_get_a_descriptor_of_our_own(void)
     char *name;
     if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0 || !(name = ptsname(master)))
         return;
-    CHECK_EQUAL(arch_fd_kind(master, &own, &object), ARCH_FD_OTHER);
+    CHECK_EQUAL(arch_fd_type(master, &own, &object), ARCH_FD_OTHER);
     CHECK_EQUAL(own, -1);
     int terminal = open(name, O_RDWR | O_NOCTTY);
-    CHECK_EQUAL(arch_fd_kind(terminal, &own, &object), ARCH_FD_OTHER);
+    CHECK_EQUAL(arch_fd_type(terminal, &own, &object), ARCH_FD_OTHER);
     CHECK(own >= 0 && own != terminal);
     CHECK(fcntl(own, F_GETFL, 0L) & O_NONBLOCK);
     CHECK(!(fcntl(terminal, F_GETFL, 0L) & O_NONBLOCK));
     close(own);
     CHECK_EQUAL(arch_fd_unblock(terminal), 0);
-    CHECK_EQUAL(arch_fd_kind(terminal, &own, &object), ARCH_FD_OTHER);
+    CHECK_EQUAL(arch_fd_type(terminal, &own, &object), ARCH_FD_OTHER);
     CHECK_EQUAL(own, -1);
     close(terminal);
     close(master);
@@ -423,8 +423,8 @@ static void only_some_signals_can_be_watched(void)
 int main(void)
 {
     CHECK_EQUAL(arch_process_start(), 0);
-    kinds_are_distinguished();
-    a_number_without_calls_is_of_no_kind();
+    types_are_distinguished();
+    a_number_without_calls_has_no_type();
     objects_are_distinguished();
     terminals_get_a_descriptor_of_our_own();
     readiness_is_what_poll_says();

@@ -26,7 +26,7 @@ static struct arch_rule read_at(const char *here)
 static void check_rule(const char *here, bool cfa_is_rbp, int offset, const int saved[ARCH_RULE_SAVED])
 {
     struct arch_rule rule = read_at(here);
-    CHECK_EQUAL(rule.kind, ARCH_RULE_FOLLOW);
+    CHECK_EQUAL(rule.type, ARCH_RULE_FOLLOW);
     CHECK_EQUAL(rule.cfa_is_rbp, cfa_is_rbp);
     CHECK_EQUAL(rule.cfa_offset, offset);
     for (int i = 0; i < ARCH_RULE_SAVED; i++)
@@ -134,7 +134,7 @@ static void what_is_unusual_is_left_to_libgcc(void)
         NULL,
     };
     for (size_t i = 0; i < sizeof unusual / sizeof *unusual; i++)
-        CHECK_EQUAL(read_at(unusual[i]).kind, ARCH_RULE_NONE);
+        CHECK_EQUAL(read_at(unusual[i]).type, ARCH_RULE_NONE);
 }
 
 FUNCTION(end_of_the_stack, ".cfi_undefined %rip\n", "");
@@ -148,8 +148,8 @@ FUNCTION(of_no_concern,
 
 static void a_trace_knows_frames_that_a_throw_leaves_to_libgcc(void)
 {
-    CHECK_EQUAL(read_at(end_of_the_stack_here).kind, ARCH_RULE_END);
-    CHECK_EQUAL(read_at(other_language_here).kind, ARCH_RULE_TRACE);
+    CHECK_EQUAL(read_at(end_of_the_stack_here).type, ARCH_RULE_END);
+    CHECK_EQUAL(read_at(other_language_here).type, ARCH_RULE_TRACE);
     CHECK_EQUAL(read_at(other_language_here).cfa_offset, 8);
     CHECK_RULE(undefined_register, false, 8, 0, 0, 0, 0, 0, 0);
     CHECK_RULE(of_no_concern, false, 8, 0, 0, 0, 0, 0, 0);
@@ -191,11 +191,11 @@ static void the_clean_up_of_a_call_is_found(void)
 {
     has_a_clean_up();
     struct arch_rule rule = read_at(returns_to);
-    CHECK_EQUAL(rule.kind, ARCH_RULE_LAND);
+    CHECK_EQUAL(rule.type, ARCH_RULE_LAND);
     CHECK(rule.pad != 0);
     has_none();
     rule = read_at(returns_to);
-    CHECK(SANITIZED || (rule.kind == ARCH_RULE_FOLLOW && rule.pad == 0)); /* TSan has a clean-up in each function */
+    CHECK(SANITIZED || (rule.type == ARCH_RULE_FOLLOW && rule.pad == 0)); /* TSan has a clean-up in each function */
 }
 
 int main(void)
