@@ -545,11 +545,7 @@ MISUSE_IN_A_SYSTEM(wait_for_room_in_a_section, "strand_tell", "inside a no-suspe
 }
 
 MISUSE(open_in_a_section, "STRAND_ACTORS", "it may block, inside a no-suspend section")
-{
-    STRAND_NO_SUSPEND;
-    STRAND_ACTORS(system, NULL);
-    return arg;
-}
+DOES(STRAND_NO_SUSPEND; STRAND_ACTORS(system, NULL))
 
 MISUSE(leave_with_a_mutex, "STRAND_ACTORS", "it may block, while the strand holds a pthread mutex")
 {

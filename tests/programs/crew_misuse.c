@@ -30,11 +30,7 @@ MISUSE(gone, "strand_offload_on", "its scope has been left", "the crew 'short-li
 }
 
 MISUSE(gone_info, "strand_crew_info_get", "its scope has been left")
-{
-    strand_crew_info info = {.size = sizeof info};
-    strand_crew_info_get(open_and_leave(), &info);
-    return arg;
-}
+DOES(strand_crew_info info = {.size = sizeof info}; strand_crew_info_get(open_and_leave(), &info))
 
 static strand_crew lent;
 static _Atomic int opened, entered, finish, returning;
@@ -125,25 +121,13 @@ MISUSE(call_without_size, "strand_offload_with", "strand_offload_attr.size")
 }
 
 MISUSE(info_without_size, "strand_crew_info_get", "strand_crew_info.size")
-{
-    strand_crew_info info = {.size = 0};
-    strand_crew_info_get((strand_crew){{0, 0}}, &info);
-    return arg;
-}
+DOES(strand_crew_info info = {.size = 0}; strand_crew_info_get((strand_crew){{0, 0}}, &info))
 
 MISUSE(too_many_threads, "strand_crew_open", "1 to 1024")
-{
-    STRAND_SCOPE(scope);
-    strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1025));
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1025)))
 
 MISUSE(negative_threads, "strand_crew_open", "1 to 1024")
-{
-    STRAND_SCOPE(scope);
-    strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = -1));
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = -1)))
 
 static void *open_in(void *scope)
 {
@@ -152,11 +136,7 @@ static void *open_in(void *scope)
 }
 
 MISUSE(in_a_foreign_scope, "strand_crew_open", "only the strand that opened a scope")
-{
-    STRAND_SCOPE(scope);
-    strand_join(strand_spawn(scope, open_in, &scope));
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_join(strand_spawn(scope, open_in, &scope)))
 
 /* ---- sections --------------------------------------------------------------------------------- */
 

@@ -43,32 +43,16 @@ static void *as_guest(strand_fn *fn)
 /* ---- opening --------------------------------------------------------------------------------------------- */
 
 MISUSE(open_with_no_size, "strand_fibre_open", "size is 0")
-{
-    STRAND_SCOPE(scope);
-    strand_fibre_open(scope, &(strand_fibre_attr){.count = 1});
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_fibre_open(scope, &(strand_fibre_attr){.count = 1}))
 
 MISUSE(open_with_an_absurd_size, "strand_fibre_open", "size is 5000")
-{
-    STRAND_SCOPE(scope);
-    strand_fibre_open(scope, &(strand_fibre_attr){.size = 5000});
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_fibre_open(scope, &(strand_fibre_attr){.size = 5000}))
 
 MISUSE(open_fewer_than_none, "strand_fibre_open", "count is -1")
-{
-    STRAND_SCOPE(scope);
-    strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = -1));
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = -1)))
 
 MISUSE(open_too_many, "strand_fibre_open", "count is 65537")
-{
-    STRAND_SCOPE(scope);
-    strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = 65537));
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_fibre_open(scope, STRAND_FIBRE_ATTR(.count = 65537)))
 
 static strand_scope plain;
 
@@ -111,25 +95,13 @@ MISUSE(ask_a_stale_fibre, "strand_fibre_info_get", "its scope has been left")
 }
 
 MISUSE(trim_a_stale_fibre, "strand_fibre_trim", "its scope has been left")
-{
-    open_and_leave();
-    strand_fibre_trim(stale);
-    return arg;
-}
+DOES(open_and_leave(); strand_fibre_trim(stale))
 
 MISUSE(count_a_stale_fibre, "strand_fibre_count", "its scope has been left")
-{
-    open_and_leave();
-    strand_fibre_count(stale);
-    return arg;
-}
+DOES(open_and_leave(); strand_fibre_count(stale))
 
 MISUSE(spawn_on_an_invented_fibre, "strand_spawn_with", "fibre")
-{
-    STRAND_SCOPE(scope);
-    strand_spawn_with(scope, STRAND_ATTR(.fibre = {{0x1000, 7}}), nothing, NULL, 0);
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_spawn_with(scope, STRAND_ATTR(.fibre = {{0x1000, 7}}), nothing, NULL, 0))
 
 MISUSE(ask_the_handle_of_a_channel, "strand_fibre_count", "the handle is not a fibre's")
 {
@@ -210,11 +182,7 @@ MISUSE(choose_a_stack_size, "strand_spawn_with", "attr.stack_size")
 }
 
 MISUSE(wipe_a_stack_of_its_own, "strand_spawn_with", "attr.wipe")
-{
-    STRAND_SCOPE(scope);
-    strand_spawn_with(scope, STRAND_ATTR(.wipe = true), nothing, NULL, 0);
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_spawn_with(scope, STRAND_ATTR(.wipe = true), nothing, NULL, 0))
 
 MISUSE(choose_a_pool, "strand_spawn_with", "attr.pool")
 {
@@ -262,33 +230,17 @@ MISUSE_BY_A_GUEST(result_is_local, "strand_fn", "its result points into its own 
 }
 
 MISUSE_BY_A_GUEST(offload_local, "strand_offload", "the argument points into the stack")
-{
-    int local = 0;
-    strand_offload(nothing, &local);
-    return arg;
-}
+DOES(int local = 0; strand_offload(nothing, &local))
 
 MISUSE_BY_A_GUEST(offload_local_on, "strand_offload_on", "the argument points into the stack")
-{
-    int local = 0;
-    strand_offload_on((strand_crew){{0, 0}}, nothing, &local);
-    return arg;
-}
+DOES(int local = 0; strand_offload_on((strand_crew){{0, 0}}, nothing, &local))
 
 MISUSE_BY_A_GUEST(offload_local_with, "strand_offload_with", "the argument points into the stack")
-{
-    int local = 0;
-    strand_offload_with(NULL, nothing, &local, 0);
-    return arg;
-}
+DOES(int local = 0; strand_offload_with(NULL, nothing, &local, 0))
 
 /* V-18, contract 3.12 */
 MISUSE_BY_A_GUEST(inherit_local, "STRAND_LOCAL", "the value points into the stack")
-{
-    int local = 0;
-    STRAND_LOCAL(&KEY, &local);
-    return arg;
-}
+DOES(int local = 0; STRAND_LOCAL(&KEY, &local))
 
 MISUSE_BY_A_GUEST(wait_with_a_local_key, "strand_prio_acquire", "the key points into the stack")
 {
@@ -301,18 +253,10 @@ MISUSE_BY_A_GUEST(wait_with_a_local_key, "strand_prio_acquire", "the key points 
 }
 
 MISUSE_BY_A_GUEST(run_once_for_a_local, "strand_once_run", "the result points into the stack")
-{
-    static strand_once once;
-    strand_once_run(&once, result_is_local_, arg);
-    return arg;
-}
+DOES(static strand_once once; strand_once_run(&once, result_is_local_, arg))
 
 MISUSE_BY_A_GUEST(lock_is_local, "strand_limit_init", "the semaphore lies in the stack")
-{
-    strand_limit limit;
-    strand_limit_init(&limit, 1, "limit");
-    return arg;
-}
+DOES(strand_limit limit; strand_limit_init(&limit, 1, "limit"))
 
 /* ---- what is copied ---------------------------------------------------------------------------------------- */
 
@@ -542,47 +486,23 @@ MISUSE_BY_A_GUEST(condition_is_local, "strand_condition_wait", "the condition li
 }
 
 MISUSE_BY_A_GUEST(semaphore_is_local, "strand_semaphore_acquire", "the semaphore lies in the stack")
-{
-    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT(0);
-    strand_semaphore_acquire(&semaphore);
-    return arg;
-}
+DOES(strand_semaphore semaphore = STRAND_SEMAPHORE_INIT(0); strand_semaphore_acquire(&semaphore))
 
 MISUSE_BY_A_GUEST(semaphore_is_local_and_tried, "strand_semaphore_try_acquire", "the semaphore lies in the stack")
-{
-    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT(0);
-    STRAND_IGNORE(strand_semaphore_try_acquire(&semaphore));
-    return arg;
-}
+DOES(strand_semaphore semaphore = STRAND_SEMAPHORE_INIT(0); STRAND_IGNORE(strand_semaphore_try_acquire(&semaphore)))
 
 MISUSE_BY_A_GUEST(barrier_is_local, "strand_barrier_wait", "the barrier lies in the stack")
-{
-    strand_barrier barrier = STRAND_BARRIER_INIT(2);
-    strand_barrier_wait(&barrier);
-    return arg;
-}
+DOES(strand_barrier barrier = STRAND_BARRIER_INIT(2); strand_barrier_wait(&barrier))
 
 MISUSE_BY_A_GUEST(once_is_local, "strand_once_run", "the once lies in the stack")
-{
-    strand_once once = {0};
-    strand_once_run(&once, nothing, NULL);
-    return arg;
-}
+DOES(strand_once once = {0}; strand_once_run(&once, nothing, NULL))
 
 /* V-18, contract 3.12 */
 MISUSE_BY_A_GUEST(event_is_local, "strand_event_wait", "the event lies in the stack")
-{
-    strand_event event = {0};
-    strand_event_wait(&event);
-    return arg;
-}
+DOES(strand_event event = {0}; strand_event_wait(&event))
 
 MISUSE_BY_A_GUEST(event_is_local_and_set, "strand_event_set", "the event lies in the stack")
-{
-    strand_event event = {0};
-    strand_event_set(&event);
-    return arg;
-}
+DOES(strand_event event = {0}; strand_event_set(&event))
 
 MISUSE_BY_A_GUEST(group_is_local, "strand_group_wait", "the group lies in the stack")
 {
@@ -593,11 +513,7 @@ MISUSE_BY_A_GUEST(group_is_local, "strand_group_wait", "the group lies in the st
 }
 
 MISUSE_BY_A_GUEST(latch_is_local, "strand_latch_wait", "the latch lies in the stack")
-{
-    strand_latch latch = STRAND_LATCH_INIT(1);
-    strand_latch_wait(&latch);
-    return arg;
-}
+DOES(strand_latch latch = STRAND_LATCH_INIT(1); strand_latch_wait(&latch))
 
 /* V-18, contract 3.12 */
 MISUSE_BY_A_GUEST(select_on_local, "strand_select", "the object of a case lies in the stack")
@@ -609,18 +525,10 @@ MISUSE_BY_A_GUEST(select_on_local, "strand_select", "the object of a case lies i
 }
 
 MISUSE_BY_A_GUEST(throw_with_a_local_payload, "strand_throw_with", "the payload points into the stack")
-{
-    int local = 0;
-    strand_throw_with(&STRAND_ERROR, STRAND_THROW_INFO(.payload = &local), "it has a payload");
-    return arg;
-}
+DOES(int local = 0; strand_throw_with(&STRAND_ERROR, STRAND_THROW_INFO(.payload = &local), "it has a payload"))
 
 MISUSE_BY_A_GUEST(throw_a_local_kind, "strand_throw", "the kind points into the stack")
-{
-    strand_kind kind = STRAND_KIND("local", &STRAND_ERROR);
-    strand_throw(&kind, "of a kind that is gone soon");
-    return arg;
-}
+DOES(strand_kind kind = STRAND_KIND("local", &STRAND_ERROR); strand_throw(&kind, "of a kind that is gone soon"))
 
 MISUSE_BY_A_GUEST(throw_a_local_kind_with, "strand_throw_with", "the kind points into the stack")
 {
@@ -630,18 +538,10 @@ MISUSE_BY_A_GUEST(throw_a_local_kind_with, "strand_throw_with", "the kind points
 }
 
 MISUSE_BY_A_GUEST(inherit_by_a_local_key, "STRAND_LOCAL", "the key points into the stack")
-{
-    strand_key key = STRAND_KEY("local");
-    STRAND_LOCAL(&key, arg);
-    return arg;
-}
+DOES(strand_key key = STRAND_KEY("local"); STRAND_LOCAL(&key, arg))
 
 MISUSE_BY_A_GUEST(start_a_thread_with_local, "strand_sim_thread", "the argument points into the stack")
-{
-    int local = 0;
-    strand_sim_thread(nothing, &local);
-    return arg;
-}
+DOES(int local = 0; strand_sim_thread(nothing, &local))
 
 static int64_t asks_a_local(const void *key, void *arg)
 {

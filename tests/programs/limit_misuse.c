@@ -55,18 +55,10 @@ MISUSE(use_a_copy, "strand_prio_acquire", "copied")
 }
 
 MISUSE(use_zeros, "strand_prio_acquire", "never initialised")
-{
-    strand_prio_semaphore sem = {{0}};
-    strand_prio_acquire(&sem, NULL);
-    return arg;
-}
+DOES(strand_prio_semaphore sem = {{0}}; strand_prio_acquire(&sem, NULL))
 
 MISUSE(make_without_permits, "strand_prio_init", "permits is 0")
-{
-    strand_prio_semaphore sem;
-    make_it_here(&sem, 0);
-    return arg;
-}
+DOES(strand_prio_semaphore sem; make_it_here(&sem, 0))
 
 MISUSE(acquire_in_a_section, "strand_prio_acquire", "it may block, inside a no-suspend section", "limit_misuse.c:")
 {
@@ -78,11 +70,7 @@ MISUSE(acquire_in_a_section, "strand_prio_acquire", "it may block, inside a no-s
 }
 
 MISUSE(request_in_a_section, "strand_limits_acquire", "it may block, inside a no-suspend section", "limit_misuse.c:")
-{
-    STRAND_NO_SUSPEND;
-    STRAND_WITHIN_LIMITS;
-    return arg;
-}
+DOES(STRAND_NO_SUSPEND; STRAND_WITHIN_LIMITS)
 
 /* ---- functions of the user's that the library calls ------------------------------------------------------ */
 
@@ -406,11 +394,7 @@ static ON_PURPOSE void sleep_inside(struct account *account)
 
 /* N-02 */
 MISUSE(block_in_a_monitor, "strand_sleep", "it may block, inside a no-suspend section", "limit_misuse.c:")
-{
-    struct account account = {0};
-    sleep_inside(&account);
-    return arg;
-}
+DOES(struct account account = {0}; sleep_inside(&account))
 
 static NOINLINE ON_PURPOSE int balance_of(struct account *account)
 {

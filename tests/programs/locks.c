@@ -31,11 +31,7 @@ MISUSE(unlock_of_another, "strand_mutex_unlock", "by strand 'root'", "lock_here"
 }
 
 MISUSE(lock_twice, "strand_mutex_lock", "the caller holds the mutex already, and would wait for itself", "lock_here")
-{
-    lock_here();
-    strand_mutex_lock(&mutex);
-    return arg;
-}
+DOES(lock_here(); strand_mutex_lock(&mutex))
 
 static void *lock_and_end(void *arg)
 {
@@ -63,11 +59,7 @@ MISUSE(throw_with_a_mutex, "strand_fn", "by the exception 'with a mutex', and st
 }
 
 MISUSE(lock_in_no_suspend, "strand_mutex_lock", "no-suspend section")
-{
-    STRAND_NO_SUSPEND;
-    strand_mutex_lock(&mutex);
-    return arg;
-}
+DOES(STRAND_NO_SUSPEND; strand_mutex_lock(&mutex))
 
 MISUSE(wait_without_the_mutex, "strand_condition_wait", "the mutex is not locked", "the mutex is at 0x")
 DOES(strand_condition_wait(&condition, &mutex))
@@ -80,19 +72,11 @@ static NOINLINE void write_here(void)
 
 MISUSE(write_twice, "strand_rwlock_write", "the caller holds the lock as its writer, and would wait for itself",
        "write_here")
-{
-    write_here();
-    strand_rwlock_write(&rwlock);
-    return arg;
-}
+DOES(write_here(); strand_rwlock_write(&rwlock))
 
 MISUSE(read_as_the_writer, "strand_rwlock_read", "the caller holds the lock as its writer, and would wait for itself",
        "write_here")
-{
-    write_here();
-    strand_rwlock_read(&rwlock);
-    return arg;
-}
+DOES(write_here(); strand_rwlock_read(&rwlock))
 
 MISUSE(read_done_by_nobody, "strand_rwlock_read_done", "the caller does not hold the lock as a reader",
        "the lock is at 0x")
@@ -125,11 +109,7 @@ DOES(read_here())
 
 MISUSE(write_as_a_reader, "strand_rwlock_write", "the caller holds the lock as a reader, and would wait for itself",
        "read_here")
-{
-    read_here();
-    strand_rwlock_write(&rwlock);
-    return arg;
-}
+DOES(read_here(); strand_rwlock_write(&rwlock))
 
 static void *write_and_give_back(void *arg)
 {
@@ -185,19 +165,11 @@ static NOINLINE void overwrite_the_stack(void)
 
 MISUSE(end_with_a_lost_mutex, "strand_fn", "ends, and still holds a mutex", "was locked in lose_mutexes+",
        "the mutex at 0x", "!it holds")
-{
-    lose_mutexes(1);
-    overwrite_the_stack();
-    return arg;
-}
+DOES(lose_mutexes(1); overwrite_the_stack())
 
 MISUSE(end_with_many_lost_mutexes, "strand_fn", "ends, and still holds a mutex", "was locked in lose_mutexes+",
        ", and it holds 39 more")
-{
-    lose_mutexes(40);
-    overwrite_the_stack();
-    return arg;
-}
+DOES(lose_mutexes(40); overwrite_the_stack())
 
 MISUSE(end_with_lost_rwlocks, "strand_fn", "ends, and still holds a read", "lose_rwlocks", ", and it holds 1 more")
 {
@@ -210,33 +182,17 @@ MISUSE(end_with_lost_rwlocks, "strand_fn", "ends, and still holds a read", "lose
 
 MISUSE(begin_above_the_bound, "strand_semaphore_acquire",
        "the semaphore was made with 5 permits, more than its bound of 2", "the semaphore is at 0x")
-{
-    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(5, 2);
-    strand_semaphore_acquire(&semaphore);
-    return arg;
-}
+DOES(strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(5, 2); strand_semaphore_acquire(&semaphore))
 
 MISUSE(select_above_the_bound, "strand_on_permit", "the semaphore was made with 5 permits, more than its bound of 2")
-{
-    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(5, 2);
-    (void)strand_on_permit(&semaphore);
-    return arg;
-}
+DOES(strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(5, 2); (void)strand_on_permit(&semaphore))
 
 MISUSE(release_above_the_bound, "strand_semaphore_release",
        "the semaphore was made with 5 permits, more than its bound of 2")
-{
-    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(5, 2);
-    strand_semaphore_release(&semaphore);
-    return arg;
-}
+DOES(strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(5, 2); strand_semaphore_release(&semaphore))
 
 MISUSE(begin_with_too_many, "strand_semaphore_acquire", "made with more than 1152921504606846976 permits")
-{
-    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT((UINT64_C(1) << 60) + 1);
-    strand_semaphore_acquire(&semaphore);
-    return arg;
-}
+DOES(strand_semaphore semaphore = STRAND_SEMAPHORE_INIT((UINT64_C(1) << 60) + 1); strand_semaphore_acquire(&semaphore))
 
 /* R-01, contract 4.69 */
 MISUSE(release_too_many, "strand_semaphore_release", "bound of 3 permits", "the semaphore is at 0x")
@@ -249,18 +205,10 @@ MISUSE(release_too_many, "strand_semaphore_release", "bound of 3 permits", "the 
 
 MISUSE(acquire_too_many, "strand_semaphore_acquire_many", "4 permits are more than the semaphore can ever have",
        "the semaphore is at 0x")
-{
-    strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(2, 3);
-    strand_semaphore_acquire_many(&semaphore, 4);
-    return arg;
-}
+DOES(strand_semaphore semaphore = STRAND_SEMAPHORE_INIT_BOUNDED(2, 3); strand_semaphore_acquire_many(&semaphore, 4))
 
 MISUSE(wait_at_a_zeroed_barrier, "strand_barrier_wait", "the barrier is for 0 strands", "the barrier is at 0x")
-{
-    strand_barrier barrier = {{0}};
-    strand_barrier_wait(&barrier);
-    return arg;
-}
+DOES(strand_barrier barrier = {{0}}; strand_barrier_wait(&barrier))
 
 MISUSE(once_within_once, "strand_once_run",
        "it is called from within the function that it runs, and would wait for itself", "the once is at 0x")
@@ -280,11 +228,7 @@ MISUSE(done_too_often, "strand_group_done", "counting down by 1 from 0 would go 
 
 MISUSE(count_down_too_far, "strand_latch_count_down", "counting down by 3 from 2 would go below 0",
        "the latch is at 0x")
-{
-    strand_latch latch = STRAND_LATCH_INIT(2);
-    strand_latch_count_down(&latch, 3);
-    return arg;
-}
+DOES(strand_latch latch = STRAND_LATCH_INIT(2); strand_latch_count_down(&latch, 3))
 
 /* ---- two runs -------------------------------------------------------------------------------------------- */
 
@@ -308,11 +252,7 @@ static void *lock_it(void *arg)
 /* V-01 */
 MISUSE(lock_what_another_run_holds, "strand_mutex_lock", "of another run holds it",
        "is used by two runs of the process, but belongs to one")
-{
-    lock_here();
-    elsewhere(lock_it);
-    return arg;
-}
+DOES(lock_here(); elsewhere(lock_it))
 
 static void *nothing(void *arg)
 {

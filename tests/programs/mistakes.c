@@ -26,11 +26,7 @@ static void *sleep_forever(void *arg)
 /* ---- scopes ------------------------------------------------------------------------------------ */
 
 MISTAKE(forget_to_join)
-{
-    STRAND_SCOPE(scope);
-    strand_spawn(scope, return_arg, arg);
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_spawn(scope, return_arg, arg))
 
 /* ---- arguments that end before the strand ------------------------------------------------------- */
 
@@ -42,11 +38,7 @@ static NOINLINE void spawn_with_a_variable_of_its_own(strand_scope scope)
 }
 
 MISTAKE(pass_a_variable_of_a_called_function)
-{
-    STRAND_SCOPE(scope);
-    spawn_with_a_variable_of_its_own(scope);
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); spawn_with_a_variable_of_its_own(scope))
 
 static NOINLINE void spawn_named_with_a_variable_of_its_own(strand_scope scope)
 {
@@ -56,11 +48,7 @@ static NOINLINE void spawn_named_with_a_variable_of_its_own(strand_scope scope)
 }
 
 MISTAKE(pass_a_variable_of_a_called_function_with_attributes)
-{
-    STRAND_SCOPE(scope);
-    spawn_named_with_a_variable_of_its_own(scope);
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); spawn_named_with_a_variable_of_its_own(scope))
 
 MISTAKE(pass_an_array_of_a_length_that_is_computed)
 {
@@ -269,11 +257,7 @@ static void sleep_once(void)
 }
 
 MISTAKE(sleep_in_pthread_once)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, sleep_once);
-    return arg;
-}
+DOES(static pthread_once_t once = PTHREAD_ONCE_INIT; pthread_once(&once, sleep_once))
 
 MISTAKE(end_with_a_pthread_mutex)
 DOES(pthread_mutex_lock(&plain))

@@ -74,30 +74,18 @@ MISUSE(spawn_into_a_foreign_pool, "strand_spawn_with", "not a pool's")
 }
 
 MISUSE(cancel_a_stale_scope, "strand_scope_cancel", "the scope has been left, or was never entered")
-{
-    open_and_leave_a_scope();
-    strand_scope_cancel(stale, NULL);
-    return arg;
-}
+DOES(open_and_leave_a_scope(); strand_scope_cancel(stale, NULL))
 
 MISUSE(cancel_an_invented_scope, "strand_scope_cancel", "the scope has been left, or was never entered")
 DOES(strand_scope_cancel((strand_scope){{0x1000, 6}}, NULL))
 
 /* contract 4.3, 4.67 */
 MISUSE(spawn_into_a_stale_scope, "strand_spawn", "the scope has been left, or was never entered")
-{
-    open_and_leave_a_scope();
-    strand_spawn(stale, return_arg, arg);
-    return arg;
-}
+DOES(open_and_leave_a_scope(); strand_spawn(stale, return_arg, arg))
 
 /* contract 4.3 */
 MISUSE(join_a_stale_scope, "strand_scope_join", "the scope has been left, or was never entered")
-{
-    open_and_leave_a_scope();
-    strand_scope_join(stale);
-    return arg;
-}
+DOES(open_and_leave_a_scope(); strand_scope_join(stale))
 
 static strand earlier;
 
@@ -195,11 +183,7 @@ MISUSE(measure_a_channel_that_is_gone, "strand_chan_length", "the channel is gon
 DOES(strand_chan_length(gone_channel()))
 
 MISUSE(select_on_a_channel_that_is_gone, "strand_select", "the channel is gone")
-{
-    strand_case c = strand_on_receive(gone_channel(), &value);
-    strand_select(&c, 1, 0);
-    return arg;
-}
+DOES(strand_case c = strand_on_receive(gone_channel(), &value); strand_select(&c, 1, 0))
 
 static void *send_there(void *chan)
 {
@@ -223,26 +207,14 @@ static void *open_it_there(void *scope)
 
 MISUSE(make_a_channel_in_a_scope_of_another_strand, "strand_chan_open",
        "only the strand that opened a scope may do that")
-{
-    STRAND_SCOPE(scope);
-    strand_join(strand_spawn(scope, open_it_there, &scope));
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_join(strand_spawn(scope, open_it_there, &scope)))
 
 MISUSE(make_a_channel_with_attributes_of_no_size, "strand_chan_open",
        "strand_chan_attr.size is 0, not sizeof(strand_chan_attr)")
-{
-    STRAND_SCOPE(scope);
-    strand_chan_open(scope, 1, 1, &(strand_chan_attr){.name = "sizeless"});
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_chan_open(scope, 1, 1, &(strand_chan_attr){.name = "sizeless"}))
 
 MISUSE(select_on_its_own_end, "strand_select", "a strand can't wait for its own end")
-{
-    strand_case c = strand_on_end(strand_self());
-    strand_select(&c, 1, 0);
-    return arg;
-}
+DOES(strand_case c = strand_on_end(strand_self()); strand_select(&c, 1, 0))
 
 MISUSE(select_on_the_end_of_nobody, "strand_on_end",
        "there is no strand behind {0}: the handle was never set to what strand_spawn returns")
@@ -289,11 +261,7 @@ static void *spawn_into(void *scope)
 /* contract 4.2, 4.67 */
 MISUSE(spawn_into_a_foreign_scope, "strand_spawn", "only the strand that opened a scope may do that",
        "the scope was opened at tests/programs/misuse.c:")
-{
-    STRAND_SCOPE(mine);
-    strand_join(strand_spawn(mine, spawn_into, &mine));
-    return arg;
-}
+DOES(STRAND_SCOPE(mine); strand_join(strand_spawn(mine, spawn_into, &mine)))
 
 static void *cancel_scope(void *scope)
 {
@@ -304,11 +272,7 @@ static void *cancel_scope(void *scope)
 /* contract 4.67 */
 MISUSE(cancel_a_foreign_scope, "strand_scope_cancel", "only the owner may cancel a scope that is not open",
        "the scope was opened at tests/programs/misuse.c:")
-{
-    STRAND_SCOPE(mine);
-    strand_join(strand_spawn(mine, cancel_scope, &mine));
-    return arg;
-}
+DOES(STRAND_SCOPE(mine); strand_join(strand_spawn(mine, cancel_scope, &mine)))
 
 static void *join_other(void *other)
 {
@@ -451,11 +415,7 @@ MISUSE_NO_TSAN(exit_thread, "pthread_exit", "return from its function or throw",
 }
 
 MISUSE_NO_TSAN(exit_thread_in_a_child, "pthread_exit", "return from its function or throw", "at exit_thread")
-{
-    STRAND_SCOPE(scope);
-    strand_join(strand_spawn(scope, exit_thread, arg));
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_join(strand_spawn(scope, exit_thread, arg)))
 
 MISUSE_NO_TSAN(exit_thread_on_a_shared_stack, "pthread_exit", "return from its function or throw", "at exit_thread")
 {
@@ -467,19 +427,11 @@ MISUSE_NO_TSAN(exit_thread_on_a_shared_stack, "pthread_exit", "return from its f
 
 /* N-02, N-04, contract 4.68, 5.8 */
 MISUSE(block_in_no_suspend, "strand_sleep", "block_in_the_section", "misuse.c:")
-{
-    STRAND_NO_SUSPEND;
-    block_in_the_section();
-    return arg;
-}
+DOES(STRAND_NO_SUSPEND; block_in_the_section())
 
 /* N-04 */
 MISUSE(yield_in_no_suspend, "strand_yield", "it may block, inside a no-suspend section")
-{
-    STRAND_NO_SUSPEND;
-    strand_yield();
-    return arg;
-}
+DOES(STRAND_NO_SUSPEND; strand_yield())
 
 /* N-04, contract 5.8 */
 MISUSE(join_in_no_suspend, "strand_join", "it may block, inside a no-suspend section")
@@ -492,11 +444,7 @@ MISUSE(join_in_no_suspend, "strand_join", "it may block, inside a no-suspend sec
 
 /* N-04 */
 MISUSE(forget_in_no_suspend, "strand_forget", "it may block, inside a no-suspend section")
-{
-    STRAND_NO_SUSPEND;
-    strand_forget(0);
-    return arg;
-}
+DOES(STRAND_NO_SUSPEND; strand_forget(0))
 
 /* N-04 */
 MISUSE(block_after_an_inner_section, "strand_yield", "it may block, inside a no-suspend section")
@@ -556,33 +504,17 @@ MISUSE(throw_below_interrupted_by_hand, "strand_throw", "the kind 'mine' is thro
 /* ---- policies, sizes ------------------------------------------------------------------------ */
 
 MISUSE(take_the_first_of_no_children, "strand_scope_join_first", "the scope has no children")
-{
-    STRAND_SCOPE_WITH(scope, STRAND_FIRST_WINS);
-    strand_scope_join_first(scope, NULL);
-    return arg;
-}
+DOES(STRAND_SCOPE_WITH(scope, STRAND_FIRST_WINS); strand_scope_join_first(scope, NULL))
 
 /* Questions that only the scopes of a policy answer. */
 MISUSE(fetch_a_failure_without_a_policy, "strand_scope_failure", "misuse.c", "STRAND_COLLECT")
-{
-    STRAND_SCOPE(scope);
-    strand_scope_failure(scope, NULL);
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_scope_failure(scope, NULL))
 
 MISUSE(take_the_next_without_a_policy, "strand_scope_wait_next", "misuse.c")
-{
-    STRAND_SCOPE_WITH(scope, STRAND_TOGETHER);
-    strand_scope_wait_next(scope);
-    return arg;
-}
+DOES(STRAND_SCOPE_WITH(scope, STRAND_TOGETHER); strand_scope_wait_next(scope))
 
 MISUSE(join_one_of_a_service, "strand_join", "STRAND_SERVICE")
-{
-    STRAND_SCOPE_WITH(scope, STRAND_SERVICE);
-    strand_join(strand_spawn(scope, return_arg, NULL));
-    return arg;
-}
+DOES(STRAND_SCOPE_WITH(scope, STRAND_SERVICE); strand_join(strand_spawn(scope, return_arg, NULL)))
 
 MISUSE(hand_off_one_of_a_service, "strand_hand_off", "STRAND_SERVICE")
 {
@@ -597,11 +529,7 @@ MISUSE(want_the_first_of_a_service, "STRAND_SCOPE_WITH",
 DOES(STRAND_SCOPE_WITH(scope, STRAND_SERVICE | STRAND_FIRST_WINS))
 
 MISUSE(take_the_first_without_a_policy, "strand_scope_join_first", "misuse.c", "STRAND_FIRST_WINS")
-{
-    STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
-    strand_scope_join_first(scope, NULL);
-    return arg;
-}
+DOES(STRAND_SCOPE_WITH(scope, STRAND_COLLECT); strand_scope_join_first(scope, NULL))
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
@@ -622,28 +550,16 @@ MISUSE(wait_for_signals_of_a_block_that_was_left, "strand_wait_signal",
 }
 
 MISUSE(wait_for_a_fault, "STRAND_SIGNALS", "signal 11 can't be waited for")
-{
-    STRAND_SIGNALS(signals, SIGSEGV);
-    (void)signals;
-    return arg;
-}
+DOES(STRAND_SIGNALS(signals, SIGSEGV); (void)signals)
 
 /* ---- scopes with flags ------------------------------------------------------------------------ */
 
 MISUSE(open_a_scope_with_unknown_flags, "STRAND_SCOPE_WITH", "0x7f0")
-{
-    STRAND_SCOPE_WITH(scope, 0x7f0);
-    strand_spawn(scope, return_arg, arg);
-    return arg;
-}
+DOES(STRAND_SCOPE_WITH(scope, 0x7f0); strand_spawn(scope, return_arg, arg))
 
 MISUSE(open_a_service_where_the_first_wins, "STRAND_SCOPE_WITH",
        "STRAND_SERVICE consumes the strands that return, so STRAND_FIRST_WINS would have no winner")
-{
-    STRAND_SCOPE_WITH(scope, STRAND_SERVICE | STRAND_FIRST_WINS);
-    strand_scope_join(scope);
-    return arg;
-}
+DOES(STRAND_SCOPE_WITH(scope, STRAND_SERVICE | STRAND_FIRST_WINS); strand_scope_join(scope))
 
 static void *join_the_scope(void *scope)
 {
@@ -698,11 +614,7 @@ MISUSE(select_signals_of_garbage, "strand_select", "the block of STRAND_SIGNALS 
 }
 
 MISUSE(open_a_scope_with_two_policies, "STRAND_SCOPE_WITH", "a scope has one policy at most")
-{
-    STRAND_SCOPE_WITH(scope, STRAND_TOGETHER | STRAND_COLLECT);
-    strand_spawn(scope, return_arg, arg);
-    return arg;
-}
+DOES(STRAND_SCOPE_WITH(scope, STRAND_TOGETHER | STRAND_COLLECT); strand_spawn(scope, return_arg, arg))
 
 /* contract 9.14 */
 MISUSE(spawn_with_attributes_of_no_size, "strand_spawn_with", "size")
@@ -731,11 +643,7 @@ MISUSE(dump_grouped_as_nobody_knows, "strand_dump", "set an enumerator, such as 
 
 /* contract 9.14 */
 MISUSE(dump_with_options_of_no_size, "strand_dump", "size")
-{
-    strand_dump_options options = {0};
-    strand_dump(2, &options);
-    return arg;
-}
+DOES(strand_dump_options options = {0}; strand_dump(2, &options))
 
 /* ---- outside of runs ------------------------------------------------------------------------- */
 
@@ -768,23 +676,11 @@ DOES(strand_offload(return_arg, NULL))
 
 /* contract 9.14 */
 MISUSE_OUTSIDE(run_with_options_of_no_size, "strand_run", "size")
-{
-    strand_options sizeless = {.threads = 1};
-    strand_run(&sizeless, return_arg, NULL);
-    return arg;
-}
+DOES(strand_options sizeless = {.threads = 1}; strand_run(&sizeless, return_arg, NULL))
 
 MISUSE_OUTSIDE(run_with_options_of_an_absurd_size, "strand_run", "5000")
-{
-    strand_options absurd = {.size = 5000};
-    strand_run(&absurd, return_arg, NULL);
-    return arg;
-}
+DOES(strand_options absurd = {.size = 5000}; strand_run(&absurd, return_arg, NULL))
 
 /* contract 4.67 */
 MISUSE_OUTSIDE(join_a_strand_of_an_ended_run, "strand_join", "the strand is gone")
-{
-    strand_run(NULL, remember_a_strand, NULL);
-    strand_run(NULL, join_it, &earlier);
-    return arg;
-}
+DOES(strand_run(NULL, remember_a_strand, NULL); strand_run(NULL, join_it, &earlier))

@@ -227,11 +227,7 @@ MISUSE(resize_to_none, "strand_pool_resize", "0 threads")
 DOES(strand_pool_resize(strand_pool_self(), 0))
 
 MISUSE(ask_without_a_size, "strand_pool_info_get", "size is 0")
-{
-    strand_pool_info info = {.size = 0};
-    strand_pool_info_get(strand_pool_self(), &info);
-    return arg;
-}
+DOES(strand_pool_info info = {.size = 0}; strand_pool_info_get(strand_pool_self(), &info))
 
 static void *spawn_with(const struct strand_attr *attr)
 {
@@ -370,11 +366,7 @@ MISUSE_BY_THREAD(drive_with_flags, "strand_pool_drive", "the flags 0x6 are inval
 }
 
 MISUSE(resize_what_is_driven, "strand_pool_resize", "the scheduler 'current' has one thread")
-{
-    STRAND_SCOPE(scope);
-    strand_pool_resize(open_driven(scope), 2);
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_pool_resize(open_driven(scope), 2))
 
 /* ---- reports ------------------------------------------------------------------------------------ */
 

@@ -37,11 +37,7 @@ MISUSE(receive_into_too_little, "strand_port_receive", "the buffer has 8 bytes, 
 }
 
 MISUSE(open_a_port_without_slots, "strand_port_open", "there are 0 slots, not 1 to 1048576")
-{
-    STRAND_SCOPE(scope);
-    strand_port_open(scope, MESSAGE, 0, NULL);
-    return arg;
-}
+DOES(STRAND_SCOPE(scope); strand_port_open(scope, MESSAGE, 0, NULL))
 
 static void *open_in(void *scope)
 {
