@@ -233,7 +233,7 @@ void strand_actors_leave_(strand_actors *handle)
     registry_remove(thread_self(), system);
     event_stream_summarize(system);
     runners_close(thread_self(), system);
-    struct system_end end __attribute__((cleanup(free_at_the_end))) = {system};
+    struct system_end end __attribute__((cleanup(free_at_the_end), unused)) = {system};
     strand_scope_cancel(system->scope, NULL); /* their ends are expected */
     strand_scope_leave_(&system->scope);
 }
