@@ -321,14 +321,26 @@ static inline __attribute__((always_inline)) strand launch_here(struct thread *t
     return notify && pool_is_waited_for(thread) ? kick_apart(thread, result) : result;
 }
 
+/* Returns the scope behind a handle, if the caller is its owner; otherwise NULL. The innermost open block of the caller
+ * is its own, so if the handle names that, only the serial is left to check. */
+static inline struct scope *scope_of_caller(const struct cb *me, strand_scope handle)
+{
+    struct scope *scope = (struct scope *)(uintptr_t)handle.bits[0];
+    if (LIKELY(scope && &scope->block == own_of(me)->blocks)) {
+        uint64_t word = atomic_load_explicit(&scope->block.word, memory_order_relaxed);
+        return LIKELY(word_serial(word) == handle.bits[1] >> 1) ? scope : NULL;
+    }
+    scope = handle_scope(handle);
+    return scope && block_owner(&scope->block) == me ? scope : NULL;
+}
+
 /* Whether the scope is a plain one of the caller, and there is nothing to inherit or to count. */
 static inline bool spawns_plainly(struct thread *thread, strand_scope handle)
 {
-    struct scope *scope = handle_scope(handle);
     const struct cb *me = current_of(thread);
-    return scope && !thread_on_shared(thread) && block_owner(&scope->block) == me && !scope->flags &&
-           scope->count < scope->recount_at && !scope->cancelled && !own_of(me)->locals &&
-           !runtime_of(thread)->slow_spawn && thread->stealing;
+    const struct scope *scope = scope_of_caller(me, handle);
+    return scope && !thread_on_shared(thread) && !scope->flags && scope->count < scope->recount_at &&
+           !scope->cancelled && !own_of(me)->locals && !runtime_of(thread)->slow_spawn && thread->stealing;
 }
 
 /* If spawns_plainly. */
