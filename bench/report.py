@@ -366,14 +366,14 @@ class Plots:
         curves = ", ".join(f"$data{index} using 1:2 with linespoints linewidth 2 pointtype 7 pointsize 0.5 "
                            f"linecolor rgb {colours[runtime]} title {quoted(shown(runtime))} noenhanced"
                            for index, runtime in enumerate(points))
-        ticks = ", ".join(f"{quoted(number(x).replace(' ', ''))} {x}"
-                          for x in sorted({x for values in points.values() for x, _ in values}))
+        measured = sorted({x for values in points.values() for x, _ in values})
+        ticks = ", ".join(f"{quoted(number(x).replace(' ', ''))} {x}" for x in measured)
         every = [y for values in points.values() for _, y in values]
         scale = "set logscale y" if max(every) > 20 * min(every) > 0 else "set yrange [0:*]"
         return self.draw(f"{name}: {counts}", "640,340",
                          f"{blocks}\nset logscale x\nset xtics ({ticks})\nset xlabel {quoted(counts)} noenhanced\n"
                          f"set ylabel {quoted(unit)} noenhanced\nset grid\nset key outside right\n{scale}\n"
-                         f"set offsets graph 0.03, graph 0.03\n"
+                         f"set xrange [{measured[0] / 1.2}:{measured[-1] * 1.2}]\n"
                          f"plot {curves}")
 
     def html(self):
