@@ -35,11 +35,12 @@ ARCH_NOT_INSTRUMENTED __attribute__((always_inline)) static inline struct arch_t
 ARCH_NOT_INSTRUMENTED static inline struct arch_transfer arch_context_jump(arch_context to, void *data)
 {
     if (arch_mxcsr_is_slow) {
-        uint32_t differ = __builtin_ia32_stmxcsr();
+        uint32_t flags = __builtin_ia32_stmxcsr();
         /* By assembler: sanitizers track the words below the frames of another stack. */
-        __asm__("xorl (%1), %0" : "+r"(differ) : "r"(to) : "memory", "cc");
-        if (UNLIKELY(differ & ARCH_MXCSR_FLAGS))
-            __asm__("xorl %1, (%0)" : : "r"(to), "r"(differ & ARCH_MXCSR_FLAGS) : "memory", "cc");
+        __asm__ volatile("xorl (%1), %0\n\tandl %2, %0\n\tjz 1f\n\txorl %0, (%1)\n1:"
+                         : "+r"(flags)
+                         : "r"(to), "i"(ARCH_MXCSR_FLAGS)
+                         : "memory", "cc");
     }
     return arch_jump_(to, data);
 }

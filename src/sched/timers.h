@@ -52,8 +52,8 @@ struct timers { /* of a pool */
 void timers_open(struct timers *timers);
 void timers_close(struct timers *timers);
 void timer_init(struct timer *timer, enum timer_type type, uint32_t index);
-/* Starts a timer. Wakes a seeker that would sleep beyond `when`. Returns 0 or -ENOMEM. Called on a thread of the pool.
- * */
+/* Starts a timer. Wakes a seeker that would sleep beyond `when`. Returns 0 or -ENOMEM. Called on a thread of the
+ * pool. */
 int timer_start(struct thread *thread, struct pool *pool, struct timer *timer, int64_t when);
 /* Moves a timer that has been started, unless it has fired. Returns whether it was pending. Called on a thread of the
  * pool. */

@@ -102,8 +102,8 @@ void entry_serve(struct thread *thread)
 /* ---- on a shared fibre ------------------------------------------------------------------------------------ */
 
 /* All strands of the fibre share the frame of entry_serve_shared, the frames above it, and the try block. They are
- * never copied, so nothing there may change after shared_fibre_wait. */
-ARCH_NOT_INSTRUMENTED static void leave_shared(char *mark)
+ * never copied, so nothing there may change after shared_fibre_wait. Not inline, so that the frame stays small. */
+ARCH_NOT_INSTRUMENTED static NOINLINE void leave_shared(char *mark)
 {
     (void)mark;
     struct thread *thread = must_be_strand("strand_fn");

@@ -61,8 +61,8 @@ struct barrier {
 
 /* Admission policy of a gate; NULL means that waiters are only released explicitly. */
 struct gate_rules {
-    /* Whether a strand that wants `want` can pass; if so, updates the value. NULL: only later arrivals release waiters.
-     * */
+    /* Whether a strand that wants `want` can pass; if so, updates the value. NULL: only later arrivals release
+     * waiters. */
     bool (*admit)(uint64_t *value, uintptr_t want);
     uint64_t each; /* what each waiter in the queue adds to the value */
 };
