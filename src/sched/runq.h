@@ -16,8 +16,9 @@
  *           [R4] a post into an inbox pairs with the exchange that takes it: what the poster did happens before the
  *           fibre runs. Both are seq_cst, and so is the look whether an inbox is empty, for [K1], [P2] and [Z1].
  * WITHOUT   membarrier (old kernels, TSan, valgrind) the owner pays for a fence between the store and the load.
- * PROGRESS  the owner enters by two plain accesses unless it meets a thief; a thief is inside while it moves 32 fibres
- *           at most, a balancing thread 64. After it has met a thief the owner pays for a fence, once.
+ * PROGRESS  the owner enters by two plain accesses unless it meets a thief. Then runq_enter waits for the thief and
+ *           pays for a fence, and runq_try_enter steps back and returns false. A thief is inside while it moves 32
+ *           fibres at most, a balancing thread 64.
  * NOT DONE  a deque with a fence-free bottom (Chase-Lev with the thief paying): it serves one end only, and first
  *           come, first served for yielders needs another, and a joiner takes its own child from the middle; a lock
  *           covers any structure, and any field can be added. A mutex, or compare-and-swap at each push and pop: every

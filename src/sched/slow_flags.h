@@ -1,5 +1,7 @@
 /*
- * Why a thread's next switch, or its next pick, takes the slow path.
+ * Why a thread's next switch, or its next pick, takes the slow path. Some bits also send other operations to their slow
+ * paths: SWITCH_CHECK the entry of a scope and the end of a strand, SWITCH_SHARED a spawn, PICK_FAIR and PICK_SIM the
+ * lock of a mutex and the wake-up by an end.
  *
  * STATE     two words for each of the two, by the party that writes them. any: bits that other threads set, too. own:
  *           bits that the thread alone reads and writes. The fast path loads both, and tests them at once.
@@ -32,7 +34,7 @@ struct slow_flags {
 
 enum {
     SWITCH_CHECK =
-        1, /* C++, census, the second platform, a tool, a stack budget, a closing pool, a fork: at ends, too */
+        1, /* C++, census, the second platform, a tool, a stack budget, a closing pool, a fork, no membarrier */
     SWITCH_CANARIES = 2, /* stacks without guard pages exist; with SWITCH_CHECK */
     SWITCH_LEAVE = 4,    /* the thread returns to its loop: it ends, or goes back to its driver */
     SWITCH_SHARED = 8    /* the current fibre is a shared one */

@@ -18,8 +18,8 @@
 /* ---- the word of a control block or a block ---------------------------------------------------------------- */
 
 /* serial << 10 | references << 4 | flags. The serial is never used twice in a process, so a handle is the address and
- * the serial. A reference keeps the memory from being used again while another strand reads it. The word is changed by
- * compare-and-swap. */
+ * the serial. A reference keeps the memory from being used again while another strand reads it. The protocol block of
+ * handle.h says how the word changes. */
 enum {
     WORD_CANCELLED = 1,
     WORD_OWNED = 2,
@@ -494,8 +494,8 @@ OWN_INLINE void count_ended(struct thread *thread)
 
 /* ---- compare-and-swap, atomic only if another thread may compete ------------------------------------------- */
 
-/* Each word has its own protocol. The labels stand at the callers. The caller has read *old from the word, and has not
- * suspended since. So the swap of the only thread succeeds. */
+/* Each word has its own protocol. The labels stand at the callers. The caller has read *old from the word, and has
+ * called nothing since that could change it. So the swap of the only thread succeeds. */
 static inline bool swap_word(_Atomic uint64_t *word, uint64_t *old, uint64_t new, bool shared)
 {
     if (shared)

@@ -7,11 +7,15 @@
  * INVARIANTS [HN1] a record with references is not freed: the thread that retires the record, or else the one that
  *           releases the last reference, frees it, once. [HN2] a thread that reads a serial sees the whole record of
  *           that life. [HN3] no change of the word is lost.
- * ORDERING  each change of a published word is a compare-and-swap, or another atomic update [HN3]. Only a plain scope,
- *           to which no other strand takes a reference, is retired by a store. Retiring a record and releasing a
- *           reference have release order, and the swap that frees acquires: all uses of a life happen before the next
- *           life. A thread that finds a handle stale acquires the word too, so it sees what the strand did [HN1]. The
- *           word of a new life is stored by release, and acquired by ref_take and by dumps [HN2].
+ * ORDERING  each change of a published word is a compare-and-swap, or another atomic update [HN3], except for two
+ *           stores, which no other change competes with. One retires a plain scope, to which no other strand takes a
+ *           reference. The other ends the retirement of a pool, which has set DEAD and waited for the references.
+ *           Retiring a record and releasing a reference have release order, and the swap that frees acquires, as does
+ *           the pool's wait: all uses of a life happen before the next life. A thread that finds a handle stale
+ *           acquires the word too, so it sees what the strand did [HN1]. The word of a new life is stored by release,
+ *           and acquired by ref_take and by dumps [HN2]. Only the word of a block is stored relaxed, and before the
+ *           other members: no dump searches for blocks. Another strand knows the new serial only from the handle. The
+ *           owner makes the handle after the entry, and passing it on orders the two [HN2].
  * TESTED BY tests/models/end.pml, tests/models/scope.pml.
  */
 #ifndef STRAND_HANDLE_H

@@ -186,7 +186,7 @@ static inline void block_free(struct thread *thread, struct block *block)
         slab_put(&worker_of(thread)->blocks, block);
 }
 
-/* In a process without a C++ runtime. */
+/* As block_enter, for a thread that has noticed no C++ runtime. */
 static inline void block_enter_c(struct cb *me, struct block *block, enum block_type type, const char *file, int line)
 {
     struct own *own = own_of(me);

@@ -70,7 +70,7 @@ static NOINLINE strand_scope enter_slowly(strand_scope_flags flags, const char *
     return prepare(scope, word_serial(atomic_load_explicit(&scope->block.word, memory_order_relaxed)), flags);
 }
 
-/* Without SWITCH_CHECK there is no C++ runtime, no simulation, and no tool. */
+/* Without SWITCH_CHECK there is no simulation, no tool, and no C++ runtime that this thread has noticed. */
 strand_scope strand_scope_enter_(strand_scope_flags flags, const char *file, int line)
 {
     struct thread *thread = thread_self();

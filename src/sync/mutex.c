@@ -98,7 +98,8 @@ static NOINLINE void strand_mutex_lock_(struct mutex *mutex, void *site, const c
     mutex_record_owner(me, mutex, site); /* [M2] */
 }
 
-/* The fast path: the mutex is free, and the caller holds no other lock. Returns false if it did nothing. */
+/* The fast path: the mutex is free, and the caller holds no other lock. Otherwise returns false, and may have counted
+ * the operation. */
 OWN_INLINE bool lock_plainly(struct mutex *mutex, void *site)
 {
     struct thread *thread = thread_self();

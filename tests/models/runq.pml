@@ -1,7 +1,7 @@
 /*
  * The lock of a run queue, which costs its owner no atomic operation: the owner against thieves.
  *
- * MODELS    src/sched/runq.h: runq_enter, runq_leave
+ * MODELS    src/sched/runq.h: runq_enter, runq_try_enter, runq_leave
  *           src/sched/runq.c: runq_enter_slow_, runq_break_in, runq_break_out
  *           Invariant [R1].
  * MEMORY    the owner's stores go through a FIFO store buffer, which `memory` empties at any moment; the
@@ -9,7 +9,9 @@
  *           none: each of their stores that matters is an exchange, or is followed by a release that the owner waits
  *           for.
  * ABSTRACTS the lists to the number of fibres in them, which both sides read and then write; spinning to waiting; the
- *           number of entries (the owner's) and of break-ins (one by each of two thieves, which exclude each other).
+ *           number of entries (the owner's) and of break-ins (one by each of two thieves, which exclude each other);
+ *           a runq_try_enter that succeeds to runq_enter, and one that fails to nothing: its two stores are those of an
+ *           entry and a leave, with nothing done inside.
  * CHECKED   one party is inside at a time; no change is lost; all end. Spinning is a guard, so a deadlock is an invalid
  *           end state.
  * MACROS    FENCE         the owner pays for a fence, and thieves for no membarrier (kernels without it)

@@ -6,7 +6,7 @@
  *           src/sched/seek.c: pool_find_work, seek, pool_pass, judge_loot, sleep_a_while, spin_for_role
  *           src/sched/kick.c: pool_give_role, pool_kick_, pool_post, pool_retime, pool_stop
  *           src/sched/idle.h: pool_show_kick
- *           src/sched/kick.h: pool_notify, pool_fence
+ *           src/sched/kick.h: pool_is_waited_for, pool_notify, pool_fence
  *           src/sched/stealing.c: steal, work, even_out, pull_piece
  *           Invariants [K1] [K2] [K4], [LB1] and [LB3] of src/sched/service.h, and of [K3] that a seeker waits without
  *           a limit only while no thread is busy; slot.pml has slots.

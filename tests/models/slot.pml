@@ -3,7 +3,7 @@
  * announced.
  *
  * MODELS    src/sched/stealing.c: slot_is_stale, steal_from, rob, take_slot
- *           src/sched/stealing.h: stealing_push, stealing_pick, stealing_take
+ *           src/sched/stealing.h: stealing_put, stealing_push, stealing_pick, stealing_take
  *           src/sched/seek.c: seek
  *           src/sched/idle.c: pool_park, waiting_time
  *           Invariant [K3].
