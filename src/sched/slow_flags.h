@@ -1,7 +1,7 @@
 /*
- * Why a thread's next switch, or its next pick, takes the slow path. Some bits also send other operations to their slow
- * paths: SWITCH_CHECK the entry of a scope and the end of a strand, SWITCH_SHARED a spawn, PICK_FAIR and PICK_SIM the
- * lock of a mutex and the wake-up by an end.
+ * Why a thread's next switch, or its next pick, takes the slow path. Some bits also send other operations to their
+ * slow paths: SWITCH_CHECK the entry of a scope and the end of a strand, SWITCH_SHARED a spawn, PICK_FAIR and PICK_SIM
+ * the lock of a mutex and the wake-up by an end.
  *
  * STATE     two words for each of the two, by the party that writes them. any: bits that other threads set, too. own:
  *           bits that the thread alone reads and writes. The fast path loads both, and tests them at once.
