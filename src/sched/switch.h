@@ -10,7 +10,6 @@
 #include "thread.h"
 
 void thread_entry_(struct arch_transfer transfer);
-void thread_find_cxx_(struct thread *thread);
 /* Makes all threads of the run save and restore the state of C++ exceptions from now on. */
 void switch_all_save_cxx(struct subprocess *sub);
 void thread_leave_slow_(struct thread *thread, struct fibre *from);
@@ -117,8 +116,7 @@ OWN_INLINE struct fibre *switch_leave_slow(struct thread *thread, struct fibre *
 OWN_INLINE_ALWAYS struct thread *switch_leave(struct thread *thread, struct fibre *to, enum after after)
 {
     struct fibre *from = thread->current;
-    if (UNLIKELY(arch_locals_generation() != thread->locals))
-        thread_find_cxx_(thread); /* [S5] */
+    thread_notice_cxx(thread); /* [S5] */
     thread->from = from;
     thread->after = after;
     if (UNLIKELY(slow_flags_any(&thread->slow_switch)))

@@ -61,6 +61,21 @@ struct thread *thread_park(struct thread *thread);
 struct thread *thread_yield(struct thread *thread);
 void thread_detach_slow_(struct thread *thread);
 
+/* Whether the thread has used thread-local variables of another library since it looked for a C++ runtime [S5]. */
+OWN_INLINE bool thread_may_have_cxx(const struct thread *thread)
+{
+    return UNLIKELY(arch_locals_generation() != thread->locals);
+}
+
+void thread_find_cxx_(struct thread *thread);
+
+/* Looks for a C++ runtime if the thread may have used one [S5]. */
+OWN_INLINE void thread_notice_cxx(struct thread *thread)
+{
+    if (thread_may_have_cxx(thread))
+        thread_find_cxx_(thread);
+}
+
 /* Prepares the end of the current fibre's strand, which lets go of its control block next. Its stack is in use until
  * the switch. Until then thread->current names the fibre, although that may be gone. */
 OWN_INLINE void thread_detach(struct thread *thread)

@@ -8,7 +8,9 @@
  * INVARIANTS [U1] the strand runs clean-ups of an exception if and only if the count is higher than at the entry of the
  *           innermost try block. Then every source outside of the blocks that were opened since is deferred. [U2] after
  *           an update, own.flight has no exception that a handler has caught. A handler that rethrows an exception puts
- *           it back before the first frame is unwound.
+ *           it back before the first frame is unwound. [U3] a strand's first use of the runtime may be a clean-up,
+ *           before its thread has noticed the runtime [S5]. So the thread looks for it where a block or try block
+ *           records the count, and before an operation throws an interruption.
  * NOT DONE  a notification by the C++ runtime: there is none.
  * TESTED BY tests/spec/cxx.cc, tests/spec/cxx_handlers.cc.
  */
@@ -35,6 +37,13 @@ static inline void cxx_settle(struct thread *thread, struct cb *me)
 {
     if (UNLIKELY(thread->cxx != NULL) && (thread->cxx->uncaught || own_of(me)->floor))
         cxx_settle_(thread, me);
+}
+
+/* As cxx_settle, but looks for the runtime first [U3]. */
+static inline void cxx_notice(struct thread *thread, struct cb *me)
+{
+    thread_notice_cxx(thread);
+    cxx_settle(thread, me);
 }
 
 /* Called before own.flight is compared with its value at the entry of a block or try block: a handler that has ended

@@ -318,6 +318,11 @@ static COLD void report_ignored(struct thread *thread, struct cb *me, const char
 
 COLD bool interrupt_put_off_at_start_(struct thread *thread, struct cb *me)
 {
+    if (!thread->cxx) {
+        cxx_notice(thread, me);
+        if (!interrupted(me))
+            return true;
+    }
     if (!thread->cxx)
         return false;
     uint64_t source = serial_of_source(me);

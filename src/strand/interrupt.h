@@ -196,6 +196,7 @@ static inline void block_enter_c(struct cb *me, struct block *block, enum block_
     block->type = (uint8_t)type;
     atomic_store_explicit(&block->due, 0, memory_order_relaxed);
     block->in_flight = own->flight;
+    block->uncaught = 0;
     block->file = file;
     block->line = line;
     ASSERT(own->depth < WAIT_FLOOR_MOST - 1);
@@ -205,7 +206,7 @@ static inline void block_enter_c(struct cb *me, struct block *block, enum block_
 static inline void block_enter(struct thread *thread, struct cb *me, struct block *block, enum block_type type,
                                const char *file, int line)
 {
-    cxx_settle(thread, me);
+    cxx_notice(thread, me);
     block_enter_c(me, block, type, file, line);
     if (UNLIKELY(thread->cxx != NULL))
         block->uncaught = thread->cxx->uncaught;

@@ -74,7 +74,8 @@ static NOINLINE strand_scope enter_slowly(strand_scope_flags flags, const char *
 strand_scope strand_scope_enter_(strand_scope_flags flags, const char *file, int line)
 {
     struct thread *thread = thread_self();
-    if (UNLIKELY(flags || !thread || !thread->current || slow_flags_has(&thread->slow_switch, SWITCH_CHECK)))
+    if (UNLIKELY(flags || !thread || !thread->current || slow_flags_has(&thread->slow_switch, SWITCH_CHECK) ||
+                 thread_may_have_cxx(thread))) /* [U3] */
         return enter_slowly(flags, file, line);
     struct worker *worker = worker_of(thread);
     if (UNLIKELY(!worker->blocks.free || !has_serials(worker)))

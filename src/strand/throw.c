@@ -129,7 +129,7 @@ bool strand_unwinding(void)
     struct thread *thread = thread_self();
     if (!thread || !thread->current)
         return false;
-    cxx_settle(thread, current_of(thread));
+    cxx_notice(thread, current_of(thread));
     return own_of(current_of(thread))->flight || (thread->cxx && thread->cxx->uncaught);
 }
 

@@ -38,7 +38,7 @@ void strand_try_enter_(struct strand_try_ *frame, uint32_t form)
     struct thread *thread = must_be_strand("STRAND_TRY");
     struct cb *me = current_of(thread);
     struct own *own = own_of(me);
-    cxx_settle(thread, me);
+    cxx_notice(thread, me);
     bool shielded = own->floor != own->shield;
     uint32_t uncaught = UNLIKELY(shielded) ? own->tries->uncaught : 0;
     enter(thread, me, frame, form);
@@ -141,7 +141,7 @@ static NOINLINE void *call(strand_fn *fn, void *arg, strand_exception *volatile 
     struct strand_try_ frame STRAND_CLEANUP_(strand_try_leave_);
     struct thread *thread = must_be_strand("STRAND_TRY");
     struct cb *me = current_of(thread);
-    cxx_settle(thread, me);
+    cxx_notice(thread, me);
     enter(thread, me, &frame, STRAND_TRY_FORM_);
     own_of(me)->floor = own_of(me)->shield;
     (void)STRAND_TRY_SETJMP_(frame);

@@ -1,7 +1,8 @@
 /*
  * A C++ runtime that is loaded in the middle of a run, as with a plug-in. The strands stand for handlers of that: each
  * puts a word of its own where the runtime keeps the exceptions that handlers have, lets others run, and finds it there
- * again. The arguments: "fibre" for strands of one shared fibre, which have run before too; how many threads.
+ * again. The arguments: "fibre" for strands of one shared fibre, which have run before too; how many threads;
+ * "deadline" and "cancelled" for a strand whose first use of the runtime is a destructor that an exception runs.
  */
 #include "strand.h"
 #include "strand/pool.h"
@@ -50,6 +51,14 @@ static void *handle_at_once(void *own)
     return own;
 }
 
+static void load(void)
+{
+    void *runtime = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
+    if (!runtime)
+        exit(1);
+    *(void **)&globals = dlsym(runtime, "__cxa_get_globals");
+}
+
 static void *root(void *in_fibre)
 {
     STRAND_SCOPE(scope);
@@ -59,15 +68,56 @@ static void *root(void *in_fibre)
     for (intptr_t i = 1; i <= HANDLERS; i++)
         strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), run_handler, (void *)i, 0);
     strand_wait_quiet((strand_pool){{0}}, STRAND_QUIET_STALLED); /* they wait, with nothing of C++ */
-    void *runtime = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
-    if (!runtime)
-        exit(1);
-    *(void **)&globals = dlsym(runtime, "__cxa_get_globals");
+    load();
     strand_barrier_wait(&loaded);
     for (intptr_t i = 1; i <= HANDLERS; i++) /* of those that begin with it */
         strand_spawn_with(scope, STRAND_ATTR(.fibre = fibre), handle_at_once, (void *)(i << 8), 0);
     strand_scope_join(scope);
     return NULL;
+}
+
+static void *let_a_deadline_pass(void *arg)
+{
+    STRAND_DEADLINE(strand_in(20 * STRAND_MS));
+    strand_yield(); /* the thread notices the runtime */
+    for (int i = 0; i < 100; i++)
+        strand_sleep(10 * STRAND_MS);
+    return arg;
+}
+
+/* A deadline that the destructor opens counts. */
+static void *open_a_deadline(void *arg)
+{
+    load();
+    globals()->uncaught = 1;
+    strand_exception *e = strand_try(let_a_deadline_pass, NULL, NULL);
+    globals()->uncaught = 0;
+    wrong += !e || !strand_exception_is(e, &STRAND_TIMED_OUT);
+    strand_exception_release(e);
+    return arg;
+}
+
+/* The cancellation that came before waits until the destructor has returned. */
+static void *sleep_though_cancelled(void *slept)
+{
+    strand_cancel(strand_self(), NULL);
+    globals()->uncaught = 1;
+    strand_sleep(1);
+    globals()->uncaught = 0;
+    *(bool *)slept = true;
+    return NULL;
+}
+
+static void *cancel_it(void *arg)
+{
+    bool slept = false;
+    STRAND_SCOPE(scope);
+    load();
+    strand child = strand_spawn(scope, sleep_though_cancelled, &slept);
+    strand_wait(child);
+    wrong += !slept;
+    strand_scope_cancel(scope, NULL);
+    return arg;
 }
 
 int main(int argc, char **argv)
@@ -76,7 +126,10 @@ int main(int argc, char **argv)
     int threads = argc > 1 && !in_fibre ? atoi(argv[1]) : 1;
     if (dlsym(RTLD_DEFAULT, "__cxa_get_globals"))
         puts("there is one from the beginning");
-    strand_run(STRAND_OPTIONS(.threads = threads), root, in_fibre ? &wrong : NULL);
+    strand_fn *fn = argc > 1 && strcmp(argv[1], "deadline") == 0    ? open_a_deadline
+                    : argc > 1 && strcmp(argv[1], "cancelled") == 0 ? cancel_it
+                                                                    : root;
+    strand_run(STRAND_OPTIONS(.threads = threads ? threads : 1), fn, in_fibre ? &wrong : NULL);
     printf("%d wrong\n", wrong);
     return wrong != 0;
 }

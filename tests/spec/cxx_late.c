@@ -27,3 +27,13 @@ TEST_PROGRAM(handlers_of_a_cxx_runtime_that_is_loaded_in_a_run_are_each_strands_
 {
     load_late("fibre");
 }
+
+TEST_PROGRAM(a_deadline_counts_in_a_destructor_that_is_the_first_use_of_a_cxx_runtime)
+{
+    load_late("deadline");
+}
+
+TEST_PROGRAM(a_destructor_that_is_the_first_use_of_a_cxx_runtime_is_not_interrupted)
+{
+    load_late("cancelled");
+}
