@@ -325,12 +325,12 @@ static inline __attribute__((always_inline)) strand launch_here(struct thread *t
  * is its own, so if the handle names that, only the serial is left to check. */
 static inline struct scope *scope_of_caller(const struct cb *me, strand_scope handle)
 {
-    struct scope *scope = (struct scope *)(uintptr_t)handle.bits[0];
-    if (LIKELY(scope && &scope->block == own_of(me)->blocks)) {
-        uint64_t word = atomic_load_explicit(&scope->block.word, memory_order_relaxed);
-        return LIKELY(word_serial(word) == handle.bits[1] >> 1) ? scope : NULL;
+    struct block *innermost = own_of(me)->blocks;
+    if (LIKELY(innermost && handle.bits[0] == (uintptr_t)innermost)) {
+        uint64_t word = atomic_load_explicit(&innermost->word, memory_order_relaxed);
+        return LIKELY(word_serial(word) == handle.bits[1] >> 1) ? CONTAINER(innermost, struct scope, block) : NULL;
     }
-    scope = handle_scope(handle);
+    struct scope *scope = handle_scope(handle);
     return scope && block_owner(&scope->block) == me ? scope : NULL;
 }
 
