@@ -15,7 +15,7 @@
 #include <errno.h>
 
 /* How often a spinning strand tests a mutex, and the pauses between two tests. */
-enum { SPINS = 8, PAUSES = 16 };
+enum { SPINS = 4, PAUSES = 32 };
 
 /* ---- locking --------------------------------------------------------------------------------------------- */
 
@@ -23,6 +23,12 @@ static inline bool take_free(struct thread *thread, struct cb *me, struct mutex 
 {
     uint64_t none = 0;
     return LIKELY(gate_pass(thread, &mutex->gate, &none, (uintptr_t)me));
+}
+
+/* A swap that fails takes the cache line from the holder: a strand that has tried once looks before it tries again. */
+OWN_INLINE bool is_free(const struct mutex *mutex)
+{
+    return !atomic_load_explicit(&mutex->gate.word, memory_order_relaxed);
 }
 
 /* Whether the strand runs right now. The strand may have ended meanwhile: then the answer means nothing, but control
@@ -89,10 +95,11 @@ static NOINLINE void strand_mutex_lock_(struct mutex *mutex, void *site, const c
     struct cb *me = current_of(thread);
     must_be_there(mutex, "mutex", function);
     may_block(thread, me, function);
-    if (UNLIKELY(thread_is_asked_for(thread)) && !atomic_load_explicit(&mutex->gate.word, memory_order_relaxed))
+    if (UNLIKELY(thread_is_asked_for(thread)) && is_free(mutex))
         thread = yield_before_taking(thread, me);
     lockset_reserve(thread, me, "a mutex");
-    while (UNLIKELY(!take_free(thread, me, mutex) && !take_slowly(&thread, me, mutex, own_of(me)->floor)))
+    while (UNLIKELY(!(is_free(mutex) && take_free(thread, me, mutex)) &&
+                    !take_slowly(&thread, me, mutex, own_of(me)->floor)))
         if (interrupted_here(me))
             interrupt_throw(thread, me, 0);
     mutex_record_owner(me, mutex, site); /* [M2] */
