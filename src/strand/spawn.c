@@ -21,15 +21,12 @@
 #include "../sched/closing.h"
 #include "../sched/resize.h"
 #include "../sched/switch.h"
-#include "sized.h"
 
 #include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* ---- making ---------------------------------------------------------------------------------------------- */
 
-__attribute__((noreturn)) static NOINLINE void throw_spawn(struct cb *me, int error)
+__attribute__((noreturn)) NOINLINE void spawn_throw(struct cb *me, int error)
 {
     throw_system(me, error,
                  error == -EAGAIN      ? "spawning: as many strands exist as options.max_strands allows"
@@ -60,28 +57,14 @@ static void count_back(struct thread *thread)
         atomic_fetch_sub_explicit(&runtime_of(thread)->live, 1, memory_order_relaxed);
 }
 
-/* The properties of a new strand. */
-struct plan {
-    strand_fn *fn;
-    void *arg;
-    void *site;
-    size_t stack_size;
-    struct extra *extra;
-    struct pool *pool;           /* NULL means the spawner's pool, or that of `shared` */
-    struct shared_fibre *shared; /* NULL means a private fibre */
-    struct thread *pin;          /* NULL means any thread of the pool; otherwise counted by pool_pin */
-    int32_t rank;
-    bool wipes;
-};
-
-static inline void fill(struct cb *c, const struct plan *plan)
+static inline void fill(struct cb *c, const struct spawn_plan *plan)
 {
     c->fn = plan->fn;
     c->arg = plan->arg;
     c->site = plan->site;
 }
 
-static void place_on_own(struct fibre *fibre, const struct plan *plan)
+static void place_on_own(struct fibre *fibre, const struct spawn_plan *plan)
 {
     fibre->stack_size = plan->stack_size;
     fibre->rank = plan->rank;
@@ -93,7 +76,7 @@ static void place_on_own(struct fibre *fibre, const struct plan *plan)
     }
 }
 
-static int make(struct thread *thread, struct cb *me, const struct plan *plan, struct cb **out)
+static int make(struct thread *thread, struct cb *me, const struct spawn_plan *plan, struct cb **out)
 {
     int error = count_in(thread);
     if (error)
@@ -189,7 +172,7 @@ static inline __attribute__((always_inline)) void launch(struct thread *thread, 
 }
 
 /* For STRAND_STACKS=shared in the environment, and strand_sim.shared_stacks. The caller may spawn onto the pool. */
-static COLD int fibre_in_common(struct thread *thread, struct pool *pool, struct plan *plan)
+static COLD int fibre_in_common(struct thread *thread, struct pool *pool, struct spawn_plan *plan)
 {
     if (plan->shared || plan->pin || plan->rank || plan->stack_size != thread->usual)
         return 0;
@@ -198,7 +181,7 @@ static COLD int fibre_in_common(struct thread *thread, struct pool *pool, struct
 }
 
 /* Returns the pool of the new strand. */
-static struct pool *pool_for(const struct thread *thread, const struct plan *plan)
+static struct pool *pool_for(const struct thread *thread, const struct spawn_plan *plan)
 {
     return plan->shared ? plan->shared->fibre.pool : plan->pool ? plan->pool : thread->pool;
 }
@@ -219,11 +202,11 @@ int spawn_own(struct thread *thread, struct scope *scope, struct pool *pool, int
               void *arg, struct cb **out)
 {
     bool elsewhere = pool != thread->pool;
-    struct plan plan = {.fn = fn,
-                        .arg = arg,
-                        .site = __builtin_return_address(0),
-                        .stack_size = thread->usual,
-                        .pool = elsewhere ? pool : NULL};
+    struct spawn_plan plan = {.fn = fn,
+                              .arg = arg,
+                              .site = __builtin_return_address(0),
+                              .stack_size = thread->usual,
+                              .pool = elsewhere ? pool : NULL};
     if (elsewhere && !pool_arrive(thread, pool))
         return -ESHUTDOWN;
     int error = pin < 0 ? 0 : pool_pin(thread, pool, pin, &plan.pin);
@@ -245,9 +228,8 @@ void spawn_launch(struct thread *thread, struct cb *c)
     launch(thread, c);
 }
 
-/* Returns 0 or a negated errno code. After an error no strand exists. */
-static int spawn(struct thread *thread, struct cb *me, strand_scope handle, const char *function, struct plan *plan,
-                 strand *out)
+int spawn_planned(struct thread *thread, struct cb *me, strand_scope handle, const char *function,
+                  struct spawn_plan *plan, strand *out)
 {
     struct scope *scope = handle_scope(handle);
     bool mine = scope && block_owner(&scope->block) == me;
@@ -285,12 +267,12 @@ static NOINLINE strand spawn_or_throw(strand_scope scope, strand_fn *fn, void *a
 {
     struct thread *thread = must_be_strand("strand_spawn");
     struct cb *me = current_of(thread);
-    struct plan plan = {.fn = fn, .arg = arg, .site = site, .stack_size = thread->usual};
+    struct spawn_plan plan = {.fn = fn, .arg = arg, .site = site, .stack_size = thread->usual};
     must_not_escape(thread, arg, "the argument", "strand_spawn");
     strand result;
-    int error = spawn(thread, me, scope, "strand_spawn", &plan, &result);
+    int error = spawn_planned(thread, me, scope, "strand_spawn", &plan, &result);
     if (error)
-        throw_spawn(me, error);
+        spawn_throw(me, error);
     return result;
 }
 
@@ -345,7 +327,7 @@ static inline bool spawns_plainly(struct thread *thread, strand_scope handle)
 
 /* If spawns_plainly. */
 static inline __attribute__((always_inline)) strand spawn_plainly(struct thread *thread, struct fibre *fibre,
-                                                                  strand_scope handle, const struct plan *plan)
+                                                                  strand_scope handle, const struct spawn_plan *plan)
 {
     uint64_t serial = next_serial(worker_of(thread));
     struct cb *c = cb_make(thread, fibre, serial);
@@ -359,7 +341,7 @@ static inline __attribute__((always_inline)) strand spawn_plainly(struct thread 
 static NOINLINE strand spawn_apart(struct thread *thread, strand_scope handle, strand_fn *fn, void *arg, void *site)
 {
     struct fibre *fibre = platform_slab_get(thread, &worker_of(thread)->cbs);
-    const struct plan plan = {.fn = fn, .arg = arg, .site = site};
+    const struct spawn_plan plan = {.fn = fn, .arg = arg, .site = site};
     return fibre ? spawn_plainly(thread, fibre, handle, &plan) : spawn_or_throw(handle, fn, arg, site);
 }
 
@@ -373,130 +355,6 @@ strand strand_spawn(strand_scope handle, strand_fn *fn, void *arg)
     struct worker *worker = worker_of(thread);
     if (UNLIKELY(thread->platform || !worker->cbs.free || !has_serials(worker)))
         return spawn_apart(thread, handle, fn, arg, site);
-    const struct plan plan = {.fn = fn, .arg = arg, .site = site};
+    const struct spawn_plan plan = {.fn = fn, .arg = arg, .site = site};
     return spawn_plainly(thread, slab_get(&worker->cbs), handle, &plan);
-}
-
-/* ---- with attributes ------------------------------------------------------------------------------------- */
-
-/* A field that the caller's header knows. */
-#define ATTR(attr, field)                                                                                              \
-    ((attr) && (attr)->size >= offsetof(strand_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
-
-#define ATTR_HANDLE(attr, field)                                                                                       \
-    ((attr) && (attr)->size >= offsetof(strand_attr, field) + sizeof((attr)->field) && (attr)->field.bits[1])
-
-static int plan_extra(struct thread *thread, struct plan *plan, const strand_attr *attr, const void *args, size_t size)
-{
-    const char *name = ATTR(attr, name);
-    void (*drop)(void *) = ATTR(attr, drop);
-    if (!name && !drop && !size)
-        return 0;
-    struct extra *extra = size > SIZE_MAX / 2 ? NULL : platform_malloc(thread, sizeof *extra + size);
-    if (!extra)
-        return -ENOMEM;
-    size_t length = name ? strnlen(name, sizeof extra->name - 1) : 0;
-    extra->drop = drop;
-    extra->size = size;
-    if (length)
-        memcpy(extra->name, name, length);
-    extra->name[length] = '\0';
-    if (size) {
-        must_not_hold_address(thread, args, size, NULL, "the argument", "strand_spawn_with");
-        plan->arg = memcpy(extra + 1, args, size);
-    }
-    plan->extra = extra;
-    return 0;
-}
-
-/* References to the target of a spawn, which release_target releases. */
-struct spawn_target {
-    struct opened_pool *pool; /* attr.pool, or NULL */
-    struct fibres *fibres;    /* attr.fibre, or NULL */
-};
-
-static void choose_fibre(struct thread *thread, const strand_attr *attr, struct plan *plan, struct spawn_target *target)
-{
-    const char *chosen = ATTR(attr, stack_size) ? "stack_size"
-                         : plan->pool           ? "pool"
-                         : ATTR(attr, pin)      ? "pin"
-                         : ATTR(attr, rank)     ? "rank"
-                                                : NULL;
-    if (chosen)
-        MISUSE("strand_spawn_with", "",
-               "attr.fibre has a stack and a pool already, whose threads all run it: attr.%s can't be chosen", chosen);
-    target->fibres = fibres_ref(thread, attr->fibre, "strand_spawn_with");
-    plan->shared = fibres_choose(target->fibres);
-}
-
-/* Returns 0 or a negated errno code. */
-static int choose_thread(struct thread *thread, int pin, struct plan *plan)
-{
-    struct pool *pool = plan->pool ? plan->pool : thread->pool;
-    if (pin < STRAND_PIN_HERE || pin > THREADS_MOST)
-        MISUSE("strand_spawn_with", "", "attr.pin is %d, not STRAND_PIN_HERE or STRAND_PIN(index)", pin);
-    if (pin == STRAND_PIN_HERE && pool != thread->pool)
-        MISUSE("strand_spawn_with", "", "attr.pin is STRAND_PIN_HERE, but attr.pool is another than the caller's");
-    return pool_pin(thread, pool, pin == STRAND_PIN_HERE ? thread->index : pin - 1, &plan->pin);
-}
-
-static int choose_target(struct thread *thread, const strand_attr *attr, struct plan *plan, struct spawn_target *target)
-{
-    if (ATTR_HANDLE(attr, pool)) {
-        target->pool = pool_find(thread, attr->pool, "strand_spawn_with");
-        plan->pool = pool_behind(target->pool);
-    }
-    if (ATTR_HANDLE(attr, fibre))
-        choose_fibre(thread, attr, plan, target);
-    else if (ATTR(attr, wipe))
-        MISUSE("strand_spawn_with", "", "attr.wipe applies to strands on shared fibres: attr.fibre names none");
-    else if (ATTR(attr, pin))
-        return choose_thread(thread, ATTR(attr, pin), plan);
-    return 0;
-}
-
-static void release_target(struct thread *thread, const struct spawn_target *target)
-{
-    if (target->fibres)
-        fibres_unref(thread, target->fibres);
-    if (target->pool)
-        pool_unref(target->pool);
-}
-
-strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn *fn, const void *args, size_t size)
-{
-    struct thread *thread = must_be_strand("strand_spawn_with");
-    struct cb *me = current_of(thread);
-    if (attr)
-        must_have_size(attr->size, offsetof(strand_attr, stack_size), "strand_attr", "strand_spawn_with");
-    size_t stack = ATTR(attr, stack_size);
-    union {
-        const void *in;
-        void *out;
-    } borrowed = {args};
-    struct plan plan = {.fn = fn,
-                        .arg = borrowed.out,
-                        .site = __builtin_return_address(0),
-                        .stack_size = stack ? stack_round(stack) : thread->sub->memory.stacks.usual,
-                        .rank = ATTR(attr, rank),
-                        .wipes = ATTR(attr, wipe)};
-    strand result;
-    struct spawn_target target = {NULL, NULL};
-    if (size)
-        must_be_there(args, "argument to be copied", "strand_spawn_with");
-    else
-        must_not_escape(thread, args, "the argument", "strand_spawn_with");
-    int error = choose_target(thread, attr, &plan, &target);
-    if (!error)
-        error = plan.stack_size ? plan_extra(thread, &plan, attr, args, size) : -ENOMEM;
-    if (!error)
-        error = spawn(thread, me, scope, "strand_spawn_with", &plan, &result);
-    release_target(thread, &target);
-    if (UNLIKELY(error)) {
-        if (plan.pin)
-            pool_unpin(plan.pin);
-        extra_free(plan.extra, plan.wipes);
-        throw_spawn(me, error);
-    }
-    return result;
 }
