@@ -54,8 +54,7 @@
  * lets them wait (strand_tell). All other functions never suspend, unless a function says otherwise.
  *
  * Cost: some tens of nanoseconds, and the lock of at most one actor, unless a function says otherwise. A function
- * throws only if its text says so. docs/model.md has the rules in one place, docs/protocols/actor.md explains how they
- * are kept.
+ * throws only if its text says so. docs/model.md has the rules, docs/protocols/actor.md explains how they are kept.
  *
  * strand/actors.h, which this header includes, has systems, dispatchers, routers and published events.
  */
@@ -480,14 +479,10 @@ int strand_actor_receive_timeout(int64_t ns);
     {                                                                                                                  \
         sizeof(strand_message_type), (name), (drop), NULL                                                              \
     }
-#ifdef __cplusplus
-#define STRAND_ONLY_IN_A_SOURCE_FILE_ static_assert(__INCLUDE_LEVEL__ == 0, STRAND_MESSAGE_IN_A_HEADER_)
-#else
-#define STRAND_ONLY_IN_A_SOURCE_FILE_ _Static_assert(__INCLUDE_LEVEL__ == 0, STRAND_MESSAGE_IN_A_HEADER_)
-#endif
-#define STRAND_MESSAGE_IN_A_HEADER_                                                                                    \
-    "in a header, declare the message type by STRAND_MESSAGE_DECLARE; define it in one source file, by "               \
-    "STRAND_MESSAGE_DEFINE"
+#define STRAND_ONLY_IN_A_SOURCE_FILE_                                                                                  \
+    STRAND_STATIC_ASSERT_(__INCLUDE_LEVEL__ == 0,                                                                      \
+                          "in a header, declare the message type by STRAND_MESSAGE_DECLARE; define it in one source "  \
+                          "file, by STRAND_MESSAGE_DEFINE")
 
 #ifdef __cplusplus
 }

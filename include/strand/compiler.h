@@ -51,6 +51,12 @@ extern struct strand_section_ strand_no_suspend_; /* stands in attributes only *
     _Pragma("GCC error \"this macro of libstrand needs -fexceptions (pkg-config --cflags strand)\"")
 #endif
 
+#ifdef __cplusplus
+#define STRAND_STATIC_ASSERT_ static_assert
+#else
+#define STRAND_STATIC_ASSERT_ _Static_assert
+#endif
+
 /* The type of a set of flags, which are the constants of an enum. In C it is that enum, so compilers warn of the flag
  * of another function. In C++ it is a number, because the sum of two constants has no other type there. */
 #ifdef __cplusplus

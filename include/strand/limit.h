@@ -262,11 +262,6 @@ void strand_limits_release(strand_held *held);
 
 /* ---- behind the macros ----------------------------------------------------------------------------------- */
 
-#ifdef __cplusplus
-#define STRAND_STATIC_ASSERT_ static_assert
-#else
-#define STRAND_STATIC_ASSERT_ _Static_assert
-#endif
 #define STRAND_DELEGATE_CHECK_(type, operations)                                                                       \
     STRAND_STATIC_ASSERT_(sizeof(struct type##_ops) == 0 operations(STRAND_DELEGATE_SIZE_, STRAND_DELEGATE_SIZE_),     \
                           "the list names every operation of the table")

@@ -14,7 +14,6 @@
 #include "local.h"
 #include "misuse.h"
 #include "pool.h"
-#include "print.h"
 #include "scope.h"
 #include "throw.h"
 
