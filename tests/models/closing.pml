@@ -10,7 +10,7 @@
  *           src/sched/deliver.c: pool_send
  *           src/strand/pool.c: await_finders, pool_handle_leave, pool_cancels_
  *           src/run/pool_close.c: close_first, cancel_one, is_topmost, finish, gone
- *           src/strand/spawn.c: spawn, anchor_and_launch
+ *           src/strand/spawn.c: spawn_planned, anchor_and_launch
  *           Labels [L1] [L2] [L5] [K6].
  * MEMORY    the count of a strand that ends lies in a store buffer until a locked instruction of its thread empties it,
  *           or the closer's barrier does, or it comes out by itself. The rest of the protocol is sequentially
