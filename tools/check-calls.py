@@ -27,7 +27,7 @@ UPWARD = {}
 LEAVES = {"io": (), "actor": (), "sim": (), "debug": ("io", "actor")}
 
 # The files of sched that decide which fibre runs next (src/sched/pool.h).
-FIRST_HALF = {"sched/" + file for file in "runq inbox stealing global dedicated pinned service shared_mail".split()}
+FIRST_HALF = {"sched/" + file for file in "runq inbox stealing global dedicated pinned balance shared_mail".split()}
 # Files whose functions they may call all the same: the platform relaxes in a spin loop.
 FIRST_HALF_MAY_CALL = {"sched/platform"}
 

@@ -8,11 +8,11 @@
 #include "run_options.h"
 #include "user_scheduler.h"
 
+#include "../sched/balance.h"
 #include "../sched/closing.h"
 #include "../sched/pool.h"
 #include "../sched/records.h"
 #include "../sched/resize.h"
-#include "../sched/service.h"
 #include "../strand/misuse.h"
 #include "../strand/pool.h"
 #include "../strand/scope.h"
@@ -150,9 +150,9 @@ static void ask(struct thread *thread, struct opened_pool *op, strand_pool_info 
     info->threads = pool_threads(pool);
     info->wanted = atomic_load_explicit(&pool->size, memory_order_relaxed);
     info->strands = pool_live(pool);
-    struct pool_service service = pool_service(thread, pool);
-    info->unequal = service.unequal;
-    info->wait_ns = service.wait_ns;
+    struct balance_figures figures = balance_figures_of(thread, pool);
+    info->unequal = figures.unequal;
+    info->wait_ns = figures.wait_ns;
 }
 
 void strand_pool_info_get(strand_pool handle, strand_pool_info *out)

@@ -2,7 +2,7 @@
  * A pool: opening, running and closing it.
  *
  * src/sched has two halves. The first half decides which fibre runs next: runq, inbox, stealing, global, dedicated,
- * pinned, service, shared_mail. It wakes, parks and stops no thread: the callers of its functions do that. The second
+ * pinned, balance, shared_mail. It wakes, parks and stops no thread: the callers of its functions do that. The second
  * half is the threads: pool, records, threads, thread, resize, closing, switch, stack_ops, shared_fibre, shared_open,
  * trim, idle, seek, kick, sleep, hold, quiescent, deliver, events, posts, polled, timers, platform. The first half
  * calls no function of the second but those of platform, to relax in a spin loop (tools/check-calls.py).

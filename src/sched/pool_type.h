@@ -5,9 +5,9 @@
 #define SCHED_POOL_TYPE_H
 
 #include "../arch/arch.h"
+#include "balance.h"
 #include "posts.h"
 #include "runq_type.h"
-#include "service.h"
 #include "trim_type.h"
 
 struct scheduler;

@@ -15,6 +15,7 @@
  */
 #include "seek.h"
 
+#include "balance.h"
 #include "events.h"
 #include "hold.h"
 #include "idle.h"
@@ -22,7 +23,6 @@
 #include "pool.h"
 #include "posts.h"
 #include "quiescent.h"
-#include "service.h"
 #include "sleep.h"
 #include "timers.h"
 
@@ -195,6 +195,6 @@ static struct fibre *find_work(struct thread *thread)
 struct fibre *pool_find_work(struct thread *thread)
 {
     struct fibre *fibre = find_work(thread);
-    service_begin(thread, platform_ticks(thread));
+    balance_begin(thread, platform_ticks(thread));
     return fibre;
 }

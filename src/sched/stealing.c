@@ -20,9 +20,9 @@
  */
 #include "stealing.h"
 
+#include "balance.h"
 #include "inbox.h"
 #include "pool.h"
-#include "service.h"
 #include "thread.h"
 
 enum { STEAL_MOST = 32, YOUNG_MS = 10, START_MOST = 61 };
@@ -202,7 +202,7 @@ static bool steal(struct thread *thief)
     return false;
 }
 
-/* ---- evening out: service.h ------------------------------------------------------------------------------- */
+/* ---- evening out: balance.h ------------------------------------------------------------------------------- */
 
 enum { PIECE = 64, PULLED_MOST = 512, EXAMINED = 8, PULLED_BY_SEED = 4 };
 
@@ -281,15 +281,15 @@ static void even_out_by_seed(struct thread *thread, uint32_t count)
 }
 
 /* Returns the thread whose strands wait longest, among up to EXAMINED others; NULL: no strand waits there. */
-static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t ms, struct service_sample *longest)
+static struct thread *slowest_of(struct thread *thread, uint32_t count, uint64_t ms, struct balance_sample *longest)
 {
     uint32_t first = platform_choose(thread, count);
     struct thread *slowest = NULL;
     for (uint32_t i = 0; i < count && i < EXAMINED; i++) {
         struct thread *other = thread->pool->threads[(first + i) % count];
-        struct service_sample sample = service_sample_of(thread, other, thread->pass.at, ms);
+        struct balance_sample sample = balance_sample_of(thread, other, thread->pass.at, ms);
         if (other == thread || !sample.length ||
-            (slowest && service_sample_wait(&sample) <= service_sample_wait(longest)))
+            (slowest && balance_sample_wait(&sample) <= balance_sample_wait(longest)))
             continue;
         slowest = other;
         *longest = sample;
@@ -308,14 +308,14 @@ static void even_out(struct thread *thread)
         even_out_by_seed(thread, count);
         return;
     }
-    if (thread->pass.at - thread->service.evened_out < ms)
+    if (thread->pass.at - thread->balance.evened_out < ms)
         return;
-    thread->service.evened_out = thread->pass.at;
-    struct service_sample mine = service_sample_of(thread, thread, thread->pass.at, ms), theirs;
+    thread->balance.evened_out = thread->pass.at;
+    struct balance_sample mine = balance_sample_of(thread, thread, thread->pass.at, ms), theirs;
     struct thread *slowest = slowest_of(thread, count, ms, &theirs);
     if (!slowest)
         return;
-    uint64_t excess = service_excess(&theirs, &mine, ms);
+    uint64_t excess = balance_excess(&theirs, &mine, ms);
     if (!excess && pool->balance == BALANCE_STIR)
         excess = theirs.length > mine.length;
     pull_from(thread, slowest, theirs.occupied, excess); /* [LB3] */

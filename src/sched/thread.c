@@ -1,13 +1,13 @@
 /*
  * A thread's life: the loop that runs fibres, and the thread's passes. The protocol block is in thread.h.
  */
+#include "balance.h"
 #include "hold.h"
 #include "pinned.h"
 #include "polled.h"
 #include "pool.h"
 #include "resize.h"
 #include "seek.h"
-#include "service.h"
 #include "switch.h"
 #include "timers.h"
 
@@ -91,7 +91,7 @@ static void begin(struct thread *thread)
         arch_san_thread(&thread->loop_san);
     thread->pass.at = thread->ticked = thread->pass.young_served = platform_ticks(thread);
     thread->now = platform_now(thread->sub);
-    service_begin(thread, thread->pass.at);
+    balance_begin(thread, thread->pass.at);
 }
 
 void thread_loop(struct thread *thread)
@@ -161,9 +161,9 @@ COLD void thread_tick_(struct thread *thread)
     thread->pass.switches = thread->switches;
     thread->pass.at = now;
     thread->slow_pick.own |= PICK_FAIR;
-    if (now - thread->service.recorded >= ms) {
+    if (now - thread->balance.recorded >= ms) {
         thread->now = platform_now(thread->sub);
-        service_record(thread, now, ms);
+        balance_record(thread, now, ms);
     }
     pool_pass(thread);
 }

@@ -8,9 +8,9 @@
 #include "../arch/arch.h"
 #include "../base/rng.h"
 #include "../stack/memory.h"
+#include "balance.h"
 #include "pinned_type.h"
 #include "runq_type.h"
-#include "service.h"
 #include "slow_flags.h"
 
 struct platform;
@@ -119,7 +119,7 @@ struct thread {
     bool census;     /* sub->census */
     struct thread_pass pass;
     struct thread_search search;
-    struct service service; /* busy threads of the pool read it, too */
+    struct balance_sums balance; /* busy threads of the pool read it, too */
     int64_t now;        /* of a busy thread: the time, at most a millisecond ago; for "since when", not for waiting */
     int64_t busy_since; /* about when the thread last found work after it had none; diagnostics only */
     struct rng rng;

@@ -8,7 +8,7 @@
  *           src/sched/idle.h: pool_show_kick
  *           src/sched/kick.h: pool_is_waited_for, pool_notify, pool_fence
  *           src/sched/stealing.c: steal, work, even_out, pull_piece
- *           Invariants [K1] [K2] [K4], [LB1] and [LB3] of src/sched/service.h, and of [K3] that a seeker waits without
+ *           Invariants [K1] [K2] [K4], [LB1] and [LB3] of src/sched/balance.h, and of [K3] that a seeker waits without
  *           a limit only while no thread is busy; slot.pml has slots.
  * MEMORY    a producer's stores (one more fibre in its queue, an earlier timer) lie in a store buffer until `memory` or
  *           a locked instruction of that thread empties it; a membarrier empties all of them. Its load of kick may come

@@ -1,5 +1,5 @@
 /*
- * Equal strands get equal service, whichever thread's queue they are in; no runnable strand waits for ever.
+ * Equal strands wait equally long, whichever thread's queue they are in; no runnable strand waits for ever.
  */
 #define SUITE balance
 #include "test.h"

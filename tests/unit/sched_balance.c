@@ -3,15 +3,15 @@
  */
 #include "arch_check.h"
 
-#include "sched/service.h"
+#include "sched/balance.h"
 
 enum { MS = 1000000 };
 
 static uint64_t excess(uint64_t length, uint64_t interval, uint64_t own_length, uint64_t own_interval)
 {
-    struct service_sample theirs = {.length = length, .interval = interval},
+    struct balance_sample theirs = {.length = length, .interval = interval},
                           mine = {.length = own_length, .interval = own_interval};
-    return service_excess(&theirs, &mine, MS);
+    return balance_excess(&theirs, &mine, MS);
 }
 
 static void of_equal_strands_half_the_difference_is_taken(void)
@@ -66,11 +66,11 @@ static void what_was_taken_is_not_taken_back(void)
 
 static void of_a_thread_that_is_held_the_last_can_be_had(void)
 {
-    struct service_sample theirs = {.length = 1, .interval = UINT64_C(100) * MS, .occupied = true},
+    struct balance_sample theirs = {.length = 1, .interval = UINT64_C(100) * MS, .occupied = true},
                           mine = {.length = 10, .interval = MS};
-    CHECK_EQUAL(service_excess(&theirs, &mine, MS), 1);
+    CHECK_EQUAL(balance_excess(&theirs, &mine, MS), 1);
     theirs.length = 0;
-    CHECK_EQUAL(service_excess(&theirs, &mine, MS), 0);
+    CHECK_EQUAL(balance_excess(&theirs, &mine, MS), 0);
 }
 
 int main(void)

@@ -1,7 +1,7 @@
 /*
- * The measurement of service. Its meaning and its use are in service.h.
+ * The measurement of how long strands wait. Its meaning and its use are in balance.h.
  */
-#include "service.h"
+#include "balance.h"
 
 #include "platform.h"
 #include "runq.h"
@@ -53,31 +53,31 @@ static uint32_t served_by(const struct runq *queue)
     return atomic_load_explicit(&queue->served, memory_order_relaxed);
 }
 
-static void begin_record(struct service *service, const struct runq *queue, uint64_t now)
+static void begin_record(struct balance_sums *sums, const struct runq *queue, uint64_t now)
 {
-    plain_store(&service->served, served_by(queue), memory_order_relaxed);
-    set(&service->recorded, now);
+    plain_store(&sums->served, served_by(queue), memory_order_relaxed);
+    set(&sums->recorded, now);
 }
 
-void service_begin(struct thread *thread, uint64_t now)
+void balance_begin(struct thread *thread, uint64_t now)
 {
-    begin_record(&thread->service, queue_of(thread), now);
+    begin_record(&thread->balance, queue_of(thread), now);
 }
 
 /* While no strand waits, there is nothing to measure. */
-void service_record(struct thread *thread, uint64_t now, uint64_t ms)
+void balance_record(struct thread *thread, uint64_t now, uint64_t ms)
 {
-    struct service *service = &thread->service;
+    struct balance_sums *sums = &thread->balance;
     const struct runq *queue = queue_of(thread);
-    uint32_t dispatched = served_by(queue) - service->served;
-    uint64_t time = now - service->recorded, faded = service->slowest - service->slowest / FADES;
-    service->slowest = time > faded ? time : faded;
+    uint32_t dispatched = served_by(queue) - sums->served;
+    uint64_t time = now - sums->recorded, faded = sums->slowest - sums->slowest / FADES;
+    sums->slowest = time > faded ? time : faded;
     if (dispatched || runq_length(queue)) {
         struct part part = part_of(time, dispatched, ms);
-        add(&service->time, part.time);
-        add(&service->dispatched, part.dispatched);
+        add(&sums->time, part.time);
+        add(&sums->dispatched, part.dispatched);
     }
-    begin_record(service, queue, now);
+    begin_record(sums, queue, now);
 }
 
 static bool is_busy(struct thread *thread)
@@ -94,29 +94,29 @@ static uint64_t since(uint64_t then, uint64_t now)
  * from all threads for long, so the delays of the asking thread count. */
 static uint64_t patience_of(const struct thread *by, uint64_t ms)
 {
-    uint64_t times = HELD_TIMES * by->service.slowest;
+    uint64_t times = HELD_TIMES * by->balance.slowest;
     return times > HELD_MS * ms ? times : HELD_MS * ms;
 }
 
-struct service_sample service_sample_of(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms)
+struct balance_sample balance_sample_of(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms)
 {
-    const struct service *service = &thread->service;
+    const struct balance_sums *sums = &thread->balance;
     const struct runq *queue = queue_of(thread);
-    uint64_t late = since(get(&service->recorded), now);
-    uint32_t dispatched = served_by(queue) - plain_load(&service->served, memory_order_relaxed);
-    struct service_sample sample = {.length = runq_length(queue), .occupied = late > patience_of(by, ms)};
+    uint64_t late = since(get(&sums->recorded), now);
+    uint32_t dispatched = served_by(queue) - plain_load(&sums->served, memory_order_relaxed);
+    struct balance_sample sample = {.length = runq_length(queue), .occupied = late > patience_of(by, ms)};
     sample.occupied = sample.occupied && is_busy(thread);
     if (sample.occupied)
         sample.length = thread->pool->scheduler->waiting(thread);
     struct part part = part_of(dispatched || sample.length ? late : 0, dispatched, ms);
-    uint64_t whole = get(&service->dispatched) + part.dispatched;
-    sample.interval = whole ? (get(&service->time) + part.time) * WHOLE / whole : 0;
+    uint64_t whole = get(&sums->dispatched) + part.dispatched;
+    sample.interval = whole ? (get(&sums->time) + part.time) * WHOLE / whole : 0;
     if (sample.occupied && sample.interval < late)
         sample.interval = late;
     return sample;
 }
 
-uint64_t service_excess(const struct service_sample *theirs, const struct service_sample *mine, uint64_t ms)
+uint64_t balance_excess(const struct balance_sample *theirs, const struct balance_sample *mine, uint64_t ms)
 {
     uint64_t some = ms / 1000 + 1;
     uint64_t interval = theirs->interval ? theirs->interval : mine->interval ? mine->interval : some;
@@ -135,7 +135,7 @@ uint64_t service_excess(const struct service_sample *theirs, const struct servic
 
 /* A thread with an empty queue serves its one strand all the time. It counts as if that strand waited one
  * interval of the average thread that has a queue. */
-struct pool_service pool_service(struct thread *by, struct pool *pool)
+struct balance_figures balance_figures_of(struct thread *by, struct pool *pool)
 {
     uint64_t now = platform_ticks(by), ms = platform_ticks_per_ms(by), longest = 0, shortest = UINT64_MAX,
              intervals = 0;
@@ -143,17 +143,17 @@ struct pool_service pool_service(struct thread *by, struct pool *pool)
     for (int i = 0; i < atomic_load_explicit(&pool->count, memory_order_acquire); i++) { /* [PB1] */
         if (!is_busy(pool->threads[i]))
             continue;
-        struct service_sample sample = service_sample_of(by, pool->threads[i], now, ms);
-        uint64_t wait = service_sample_wait(&sample);
+        struct balance_sample sample = balance_sample_of(by, pool->threads[i], now, ms);
+        uint64_t wait = balance_sample_wait(&sample);
         longest = wait > longest ? wait : longest;
         shortest = wait < shortest ? wait : shortest;
         intervals += wait ? sample.interval : 0;
         queues += wait != 0;
     }
-    struct pool_service service = {.wait_ns = (int64_t)((double)longest * 1e6 / (double)ms), .unequal = 1};
+    struct balance_figures figures = {.wait_ns = (int64_t)((double)longest * 1e6 / (double)ms), .unequal = 1};
     if (queues && !pool->scheduler->common) {
         double interval = (double)intervals / queues;
-        service.unequal = ((double)longest + interval) / ((double)shortest + interval);
+        figures.unequal = ((double)longest + interval) / ((double)shortest + interval);
     }
-    return service;
+    return figures;
 }

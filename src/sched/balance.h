@@ -7,9 +7,9 @@
  * between two strands that it takes from its queue while strands wait there. Queue length times interval estimates how
  * long a strand waits. Neither costs anything at a switch.
  *
- * PARTIES   the thread, which records its own service at its passes; readers: threads that even out, and strands that
- *           ask for the pool's figures.
- * STATE     thread.service: sums over the last hundred milliseconds or so, older ones fading; only the thread writes
+ * PARTIES   the thread, which records its own times at its passes; readers: threads that even out, and strands that ask
+ *           for the pool's figures.
+ * STATE     thread.balance: sums over the last hundred milliseconds or so, older ones fading; only the thread writes
  *           them. A reader adds what has happened since the thread's last record.
  * PROTOCOL  none: a reader may see the sums of two records mixed. It is a measure: a thread that acts on it may gain
  *           nothing, but does no harm.
@@ -31,18 +31,18 @@
  *           counters say. Processor time: a thread that has half of a processor serves its strands half as often,
  *           whatever the reason. Taking from the front, as thieves do: those are about to be served, and would wait
  *           again behind the taker's queue.
- * TESTED BY tests/spec/balance.c, tests/unit/sched_service.c, tests/sim/balance.c, the model of the seeker; the mutants
+ * TESTED BY tests/spec/balance.c, tests/unit/sched_balance.c, tests/sim/balance.c, the model of the seeker; the mutants
  *           balance-*.
  */
-#ifndef SCHED_SERVICE_H
-#define SCHED_SERVICE_H
+#ifndef SCHED_BALANCE_H
+#define SCHED_BALANCE_H
 
 #include "../base/base.h"
 
 struct pool;
 struct thread;
 
-struct service {         /* of a thread; in ticks */
+struct balance_sums {    /* of a thread; in ticks */
     uint64_t recorded;   /* when the thread made its last record, or began to be busy */
     uint32_t served;     /* runq.served then */
     uint64_t time;       /* the time in which strands waited */
@@ -54,35 +54,35 @@ struct service {         /* of a thread; in ticks */
 /* What a pool does about threads whose strands wait longer than others: the values of enum strand_balance. */
 enum balance { BALANCE_EVEN, BALANCE_STIR, BALANCE_NONE };
 
-/* The service of a thread at one moment. Times in ticks. */
-struct service_sample {
+/* How long the strands of a thread wait at one moment. Times in ticks. */
+struct balance_sample {
     uint64_t length;   /* how many fibres wait */
     uint64_t interval; /* the time between two that are served; 0: unknown */
     bool occupied;     /* one strand has occupied the thread for long */
 };
 
-OWN_INLINE uint64_t service_sample_wait(const struct service_sample *sample)
+OWN_INLINE uint64_t balance_sample_wait(const struct balance_sample *sample)
 {
     return sample->length * sample->interval;
 }
 
 /* Begins the first record of a thread that becomes busy. */
-void service_begin(struct thread *thread, uint64_t now);
+void balance_begin(struct thread *thread, uint64_t now);
 /* Adds the time since the last record to the sums. Called when the thread makes a pass. ms: the ticks of a
  * millisecond. */
-void service_record(struct thread *thread, uint64_t now, uint64_t ms);
-/* Returns the service of any thread at this moment. by: the caller's thread, whose own delays say how long threads are
+void balance_record(struct thread *thread, uint64_t now, uint64_t ms);
+/* Returns the sample of any thread at this moment. by: the caller's thread, whose own delays say how long threads are
  * kept from their passes. */
-struct service_sample service_sample_of(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms);
+struct balance_sample balance_sample_of(const struct thread *by, struct thread *thread, uint64_t now, uint64_t ms);
 /* Returns how many of their fibres should move to the caller's queue. */
-uint64_t service_excess(const struct service_sample *theirs, const struct service_sample *mine, uint64_t ms);
+uint64_t balance_excess(const struct balance_sample *theirs, const struct balance_sample *mine, uint64_t ms);
 
-/* wait_ns: the longest estimated wait in any queue. unequal: the ratio of the longest to the shortest service interval
- * of the pool's threads, at least 1. */
-struct pool_service {
+/* wait_ns: the longest estimated wait in any queue. unequal: the ratio of the longest to the shortest wait of the
+ * pool's threads, at least 1. */
+struct balance_figures {
     int64_t wait_ns;
     double unequal;
 };
-struct pool_service pool_service(struct thread *by, struct pool *pool);
+struct balance_figures balance_figures_of(struct thread *by, struct pool *pool);
 
 #endif
