@@ -219,7 +219,7 @@ size_t strand_scope_count(strand_scope scope);
  *     STRAND_SHIELD;           defers every source of interruption outside the block; sources inside still interrupt
  *     STRAND_DEADLINE(when);   interrupts the block at the instant `when`; the block then throws STRAND_TIMED_OUT
  *     STRAND_DEADLINE_AS(name, when);   the same with a name, by which strand_deadline_move moves it
- *     STRAND_NO_SUSPEND;       makes suspending in the block misuse, reported with both places
+ *     STRAND_NO_SUSPEND;       makes suspending in the block misuse, reported with both locations
  *     STRAND_LOCAL(key, p);    binds strand_local(key) to p in the block and in the children spawned there
  *
  * A block that is left because of its deadline throws STRAND_TIMED_OUT. Entering a block with a deadline or a local
@@ -280,7 +280,9 @@ strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn 
 /** Wait for the end of a child and consume it. Only the owner of the child's scope may join it, and only once: a second
  * join is misuse. If the child has not started, the joiner's thread may run it at once. Returns the child's result,
  * which the caller owns, or throws the exception that ended it, or STRAND_CHILD_CANCELLED if it was cancelled and ended
- * interrupted. An interrupted call has not consumed the child. Cost: O(1). */
+ * interrupted. The result has no type: a child with a typed result writes it into a struct that it gets as its
+ * argument, and the caller reads it after the join (docs/interface.md says why). An interrupted call has not consumed
+ * the child. Cost: O(1). */
 STRAND_BLOCKS void *strand_join(strand child) STRAND_JOIN_SYMBOL_;
 /** Wait until a strand has ended, without consuming it. Any strand but itself may wait, any number of times. A stale
  * handle counts as ended. Waiting for {0}, or for oneself, is misuse. Cost: O(1), and O(waiters) at the end of that

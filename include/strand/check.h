@@ -6,9 +6,9 @@
  * strand is suspended the thread runs other strands, which may need the lock: a deadlock. The strand may also continue
  * on another thread, which must not release the lock. The header checks the file's calls that lock and unlock a
  * pthread_mutex_t, a pthread_rwlock_t or a pthread_spinlock_t, and pthread_once, which holds a lock while its function
- * runs: suspending or ending while a strand holds a lock is misuse, and the report names the place where it was taken.
- * In C++ it checks std::mutex, std::shared_mutex and std::call_once too, if it comes before the headers of C++, as
- * -include has it: they call these functions. Strands that hold no lock pay nothing. Calls by plain threads are not
+ * runs: suspending or ending while a strand holds a lock is misuse, and the report names the location where it was
+ * taken. In C++ it checks std::mutex, std::shared_mutex and std::call_once too, if it comes before the headers of C++,
+ * as -include has it: they call these functions. Strands that hold no lock pay nothing. Calls by plain threads are not
  * checked.
  *
  * The argument of a child outlives the child's scope. The header checks the file's calls of strand_spawn and
@@ -57,8 +57,8 @@ extern "C" {
 
 /**
  * Record that the calling strand holds a lock of its thread, so that it must not suspend until strand_check_unlocked.
- * `mutex` is any address, for locks that are not a pthread_mutex_t; file and line name the place in reports. On a plain
- * thread it has no effect. The record needs memory; without it this lock is not checked.
+ * `mutex` is any address, for locks that are not a pthread_mutex_t; file and line name the location in reports. On a
+ * plain thread it has no effect. The record needs memory; without it this lock is not checked.
  *
  *     spin_lock(&lock);
  *     strand_check_locked(&lock, __FILE__, __LINE__);

@@ -1,14 +1,14 @@
 /*
- * The stack census: for each place where strands are spawned, the most stack that they have used. Kept in a table of
- * fixed size, which threads fill without a lock: a place takes an entry by compare-and-swap, and numbers only grow.
+ * The stack census: for each spawn site, the most stack that its strands have used. Kept in a table of fixed size,
+ * which threads fill without a lock: a site takes an entry by compare-and-swap, and numbers only grow.
  */
 
 #include "debug_layer.h"
 
 #include <stdio.h>
 
-enum { ENTRIES = 4096 };    /* further places are counted together */
-#define ROOT ((uintptr_t)1) /* stands for the root, which has no place */
+enum { ENTRIES = 4096 };    /* further sites are counted together */
+#define ROOT ((uintptr_t)1) /* stands for the root, which has no site */
 
 struct spawned {
     _Atomic uintptr_t site; /* return address of the spawn; 0: free */
@@ -18,7 +18,7 @@ struct spawned {
 };
 
 struct census {
-    struct spawned entries[ENTRIES + 1]; /* the last entry is for all further places */
+    struct spawned entries[ENTRIES + 1]; /* the last entry is for all further sites */
 };
 
 int census_open(struct runtime *runtime)
@@ -39,7 +39,7 @@ static struct spawned *entry_of(struct census *census, uintptr_t site)
         if (there == site || (!there && atomic_compare_exchange_strong_explicit(
                                             &entry->site, &there, site, memory_order_relaxed, memory_order_relaxed)))
             return entry;
-        if (there == site) /* another thread has just taken it for the same place */
+        if (there == site) /* another thread has just taken it for the same site */
             return entry;
     }
     return &census->entries[ENTRIES];
@@ -84,10 +84,10 @@ static void say_entry(const struct spawned *entry, bool others)
         snprintf(where, sizeof where, "spawned in %.160s+0x%zx", spawner, (size_t)offset);
     }
     print_text(2, "%10llu %10llu %10llu %10llu  %.160s, %s\n", number(&entry->used), number(&entry->suspended),
-               number(&entry->stack), number(&entry->strands), function, others ? "and other places" : where);
+               number(&entry->stack), number(&entry->strands), function, others ? "and other sites" : where);
 }
 
-/* The place that has used most and was not printed yet. */
+/* Returns the entry that has used most and was not printed yet, or NULL. */
 static struct spawned *deepest(struct census *census)
 {
     struct spawned *deepest = NULL;
@@ -103,7 +103,7 @@ void census_close(struct runtime *runtime)
 {
     struct census *census = debug_run_of(runtime)->census;
     struct spawned *entry;
-    print_text(2, "libstrand: bytes of stack at most, by the place of the spawn\n");
+    print_text(2, "libstrand: bytes of stack at most, by spawn site\n");
     print_text(2, "%10s %10s %10s %10s\n", "used", "suspended", "stack", "strands");
     while ((entry = deepest(census))) {
         say_entry(entry, entry == &census->entries[ENTRIES]);

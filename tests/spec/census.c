@@ -1,5 +1,5 @@
 /*
- * The stack census: how much of their stacks strands have used at most, by the place of their spawn.
+ * The stack census: how much of their stacks strands have used at most, by spawn site.
  */
 #define _GNU_SOURCE
 #define SUITE census
