@@ -51,7 +51,7 @@ static void check_spawn(const strand_actor_attr *attr, const strand_actor_class 
     if (size && !args)
         MISUSE(function, "",
                "the size of the arguments is %zu, but their address is NULL: pass their address, or the size 0", size);
-    must_not_hold_address(thread_self(), args, size, NULL, "the arguments", function);
+    must_not_escape_copied(thread_self(), args, size, NULL, "the arguments", function);
 }
 
 static COLD __attribute__((noreturn)) void refuse_actor(const strand_actor_attr *attr, int error)
@@ -170,7 +170,7 @@ strand_scope strand_actor_scope(void)
 void strand_message_unhandled(strand_message *message)
 {
     struct thread *thread = must_be_strand("strand_message_unhandled");
-    struct runner *r = must_be_in_hand(thread, message, "strand_message_unhandled");
+    struct runner *r = message_must_be_in_hand(thread, message, "strand_message_unhandled");
     event_stream_unhandled(thread, r, message);
     if (is_promise(message->sender))
         promise_settle(thread, message->sender, -EPIPE);

@@ -360,7 +360,7 @@ static inline struct runner *runner_self(struct thread *thread)
 /* Misuse unless the caller is an actor in its turn. */
 struct runner *must_be_actor(struct thread *thread, const char *function);
 /* For a report of misuse: which actor the caller is, and what it handles. NULL: the caller is none. */
-const char *made_actor(const struct runner *r, char *buffer, size_t size);
+const char *caller_made_actor(const struct runner *r, char *buffer, size_t size);
 
 /* ---- the cell (cell.c) ------------------------------------------------------------------------------------- */
 

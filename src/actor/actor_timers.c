@@ -293,7 +293,7 @@ int strand_actor_timer(const void *key, int64_t after_ns, int64_t every_ns, cons
     if (!type || (size && !body))
         MISUSE("strand_actor_timer", "", "the %s is NULL", type ? "body" : "type");
     if (every_ns > 0 && type->drop)
-        MISUSE("strand_actor_timer", made_actor(r, MADE_ROOM),
+        MISUSE("strand_actor_timer", caller_made_actor(r, MADE_ROOM),
                "a '%s' owns something: it can't be sent repeatedly. Send a type without a drop function", type->name);
     struct optional *optional = optional_of(thread, r->cell);
     struct due *due = optional ? due_new(thread, type, body, size) : NULL;

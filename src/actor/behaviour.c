@@ -40,7 +40,7 @@ void strand_actor_unbecome(void)
     struct optional *optional = cell_optional(r->cell);
     struct behaviours *top = optional ? optional->behaviours : NULL;
     if (!top)
-        MISUSE("strand_actor_unbecome", made_actor(r, MADE_ROOM),
+        MISUSE("strand_actor_unbecome", caller_made_actor(r, MADE_ROOM),
                "there is no behaviour to return from: strand_actor_become was not called");
     optional->behaviours = top->below;
     r->receive = behaviour_of(r->cell);
@@ -60,7 +60,7 @@ void behaviours_drop(struct optional *optional)
 void strand_message_stash(strand_message *message)
 {
     struct thread *thread = must_be_strand("strand_message_stash");
-    struct runner *r = must_be_in_hand(thread, message, "strand_message_stash");
+    struct runner *r = message_must_be_in_hand(thread, message, "strand_message_stash");
     struct optional *optional = own_optional(thread, r, "a stashed message");
     struct envelope *e = r->in_hand;
     r->in_hand = NULL;
@@ -71,5 +71,5 @@ void strand_message_stash(strand_message *message)
 
 size_t strand_actor_unstash_all(void)
 {
-    return stash_return(must_be_actor(must_be_strand("strand_actor_unstash_all"), "strand_actor_unstash_all"));
+    return mailbox_return_stash(must_be_actor(must_be_strand("strand_actor_unstash_all"), "strand_actor_unstash_all"));
 }

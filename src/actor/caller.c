@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-const char *made_actor(const struct runner *r, char *buffer, size_t size)
+const char *caller_made_actor(const struct runner *r, char *buffer, size_t size)
 {
     char path[128];
     if (!r || !r->activation)

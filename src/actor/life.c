@@ -336,7 +336,7 @@ static void reset_optional(struct runner *r)
     behaviours_drop(optional);
     r->receive = behaviour_of(r->cell);
     actor_timers_forget(thread_self(), optional);
-    (void)stash_return(r);
+    (void)mailbox_return_stash(r);
 }
 
 static void finish_restart(struct runner *r)

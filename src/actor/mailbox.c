@@ -290,7 +290,7 @@ static struct envelope *empty(struct levels *levels)
 
 /* ---- the stash ---------------------------------------------------------------------------------------------- */
 
-size_t stash_return(struct runner *r)
+size_t mailbox_return_stash(struct runner *r)
 {
     struct optional *optional = cell_optional(r->cell);
     size_t count = 0;
@@ -321,7 +321,7 @@ bool mailbox_close(struct thread *thread, struct runner *r)
         cell_unlock(r->cell, word);
         return false;
     }
-    (void)stash_return(r);
+    (void)mailbox_return_stash(r);
     struct envelope *batch = activation->batch;
     activation->batch = NULL;
     activation->flags |= ACTIVATION_STOPPING;

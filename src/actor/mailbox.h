@@ -99,6 +99,6 @@ static inline bool mailbox_is_own(struct thread *thread, const struct cell *cell
 int mailbox_full(struct thread *thread, strand_actor to, uint64_t word, struct envelope *e);
 /* Unstash: put the stashed messages in front of the batch, which belongs to the turn. They take no more room in the
  * mailbox. Returns how many they are. */
-size_t stash_return(struct runner *r);
+size_t mailbox_return_stash(struct runner *r);
 
 #endif

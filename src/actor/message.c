@@ -205,7 +205,7 @@ static COLD int no_memory(struct thread *thread, strand_actor to)
 static inline int send(struct thread *thread, strand_actor to, strand_actor sender, const strand_message_type *type,
                        const void *body, size_t size)
 {
-    must_not_hold_address(thread, body, size, NULL, "the message", "strand_tell");
+    must_not_escape_copied(thread, body, size, NULL, "the message", "strand_tell");
     struct envelope *e = envelope_new(thread, size);
     if (UNLIKELY(!e))
         return no_memory(thread, to);
@@ -288,12 +288,12 @@ int strand_actor_give(strand_actor to, const strand_message_type *type, void *bo
 
 /* ---- by the receiver --------------------------------------------------------------------------------------- */
 
-struct runner *must_be_in_hand(struct thread *thread, const strand_message *message, const char *function)
+struct runner *message_must_be_in_hand(struct thread *thread, const strand_message *message, const char *function)
 {
     struct runner *r = runner_self(thread);
     if (UNLIKELY(!r || !r->in_hand || &r->in_hand->message != message))
         MISUSE(
-            function, made_actor(r, MADE_ROOM),
+            function, caller_made_actor(r, MADE_ROOM),
             "the message is not the one that the caller handles: it was forwarded or stashed before, or never was in "
             "hand");
     return r;
@@ -334,9 +334,9 @@ void message_put_back(struct runner *r)
 int strand_message_forward(strand_message *message, strand_actor to)
 {
     struct thread *thread = must_be_strand("strand_message_forward");
-    struct runner *r = must_be_in_hand(thread, message, "strand_message_forward");
+    struct runner *r = message_must_be_in_hand(thread, message, "strand_message_forward");
     if (UNLIKELY(!message->body))
-        MISUSE("strand_message_forward", made_actor(r, MADE_ROOM),
+        MISUSE("strand_message_forward", caller_made_actor(r, MADE_ROOM),
                "the message's body has been taken: send it in a message of its own (strand_actor_give)");
     if (UNLIKELY(is_elsewhere(thread, to)))
         return pass_outside(message, to);
@@ -351,7 +351,7 @@ int strand_message_forward(strand_message *message, strand_actor to)
 
 void *strand_message_take(strand_message *message)
 {
-    (void)must_be_in_hand(must_be_strand("strand_message_take"), message, "strand_message_take");
+    (void)message_must_be_in_hand(must_be_strand("strand_message_take"), message, "strand_message_take");
     void *body = message->body;
     message->body = NULL;
     return body;

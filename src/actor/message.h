@@ -68,6 +68,6 @@ int message_pass(struct runner *r, strand_actor to);
 /* Make the message in hand the next one again, after pending calls of the actor. */
 void message_put_back(struct runner *r);
 /* Misuse unless the caller handles that message. */
-struct runner *must_be_in_hand(struct thread *thread, const strand_message *message, const char *function);
+struct runner *message_must_be_in_hand(struct thread *thread, const strand_message *message, const char *function);
 
 #endif

@@ -310,7 +310,7 @@ static int must_be_another(struct thread *thread, strand_actor whom, const char 
 {
     const struct runner *r = runner_self(thread);
     if (UNLIKELY(r && r->activation && r->self.bits[1] == whom.bits[1]))
-        MISUSE(function, made_actor(r, MADE_ROOM),
+        MISUSE(function, caller_made_actor(r, MADE_ROOM),
                "an actor would wait for itself: let it send itself a message, which it handles after this one");
     return UNLIKELY(foreign_is(thread, whom)) ? -EREMOTE : 0;
 }

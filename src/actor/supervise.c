@@ -187,7 +187,7 @@ static bool deal_with(struct runner *r, struct failure *failure, struct for_all 
         pause = 0;
     }
     if (UNLIKELY((unsigned)call.decided > STRAND_ESCALATE))
-        MISUSE("strand_actor_class.decide", made_actor(r, MADE_ROOM),
+        MISUSE("strand_actor_class.decide", caller_made_actor(r, MADE_ROOM),
                "decide of the class '%s' has returned %d: return a directive, such as STRAND_RESTART",
                cell_type(r->cell)->label, (int)call.decided);
     if (e || call.decided == STRAND_ESCALATE) {

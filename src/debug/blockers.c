@@ -30,10 +30,10 @@ enum { BLOCKERS_MOST = 8, CASES_MOST = 8 };
 static const char *name_of(const struct graph *graph, uint32_t node, const char *before, char *text, size_t size)
 {
     const struct entry *entry = &graph->roll.entries[node];
-    bool kept = ref_take(graph->view.thread, &entry->c->word, entry->id);
+    bool kept = handle_ref_take(graph->view.thread, &entry->c->word, entry->id);
     snprintf(text, size, "%s'%s' #%llu", before, kept ? cb_name(entry->c) : "?", (unsigned long long)entry->id);
     if (kept)
-        unref_cb(graph->view.thread, entry->c);
+        handle_unref_cb(graph->view.thread, entry->c);
     return text;
 }
 

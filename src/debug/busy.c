@@ -152,10 +152,10 @@ static void add_pinned(struct busy *busy, struct cb *c, uint64_t id)
 static void add(struct cb *c, uint64_t id, void *arg)
 {
     struct busy *busy = arg;
-    if (!ref_take(busy->view.thread, &c->word, id))
+    if (!handle_ref_take(busy->view.thread, &c->word, id))
         return;
     add_pinned(busy, c, id);
-    unref_cb(busy->view.thread, c);
+    handle_unref_cb(busy->view.thread, c);
 }
 
 static void say_few(struct busy *busy, const struct few *few)
@@ -177,7 +177,7 @@ static struct cb *runs_on(const struct busy *busy, struct thread *thread, struct
     if (!c || plain_load(&thread->current, memory_order_acquire) != fibre) /* [DG1] */
         return NULL;
     *id = cb_id(c);
-    return ref_take(busy->view.thread, &c->word, *id) ? c : NULL;
+    return handle_ref_take(busy->view.thread, &c->word, *id) ? c : NULL;
 }
 
 static void say_runner(struct busy *busy, struct thread *thread)
@@ -196,7 +196,7 @@ static void say_runner(struct busy *busy, struct thread *thread)
                : held                      ? ""
                                            : ", which has not switched for 100 ms",
                ms);
-    unref_cb(busy->view.thread, c);
+    handle_unref_cb(busy->view.thread, c);
     busy->found.any = true;
 }
 

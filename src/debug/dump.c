@@ -37,10 +37,10 @@ struct dump {
 static void say_strand(struct dump *dump, const struct entry *entry, size_t depth)
 {
     struct thread *thread = dump->view.thread;
-    if (!ref_take(thread, &entry->c->word, entry->id))
+    if (!handle_ref_take(thread, &entry->c->word, entry->id))
         return; /* it is gone: some thread could not be held */
     inspect_say(&dump->view, entry->c, entry->id, depth * 2);
-    unref_cb(thread, entry->c);
+    handle_unref_cb(thread, entry->c);
 }
 
 /* Depth first, without recursion: the tree may be deeper than the caller's stack. */
@@ -71,12 +71,12 @@ static void walk(struct dump *dump)
 static void add_to_group(struct cb *c, uint64_t id, void *arg)
 {
     struct dump *dump = arg;
-    if (!ref_take(dump->view.thread, &c->word, id))
+    if (!handle_ref_take(dump->view.thread, &c->word, id))
         return;
     dump->count++;
     dump->over += (atomic_load_explicit(&c->ends, memory_order_relaxed) & ENDS_OVER) != 0;
     trace_groups_add(dump->groups, &dump->view, c, id);
-    unref_cb(dump->view.thread, c);
+    handle_unref_cb(dump->view.thread, c);
 }
 
 /* ---- memory ---------------------------------------------------------------------------------------------- */

@@ -232,7 +232,7 @@ static bool is_over(struct cb *c)
 
 static bool keep(const struct graph *graph, uint32_t node)
 {
-    return ref_take(graph->view.thread, &graph_cb(graph, node)->word, graph->roll.entries[node].id);
+    return handle_ref_take(graph->view.thread, &graph_cb(graph, node)->word, graph->roll.entries[node].id);
 }
 
 static void fill(struct graph *graph, uint32_t i)
@@ -250,7 +250,7 @@ static void fill(struct graph *graph, uint32_t i)
         graph->blocked++;
         go_on(graph, node, c, graph->roll.entries[i].id);
     }
-    unref_cb(graph->view.thread, c);
+    handle_unref_cb(graph->view.thread, c);
 }
 
 /* ---- holders of read-write locks ------------------------------------------------------------------------- */

@@ -240,7 +240,7 @@ const char *inspect_name(const struct view *view, void *ip)
     struct name *name = &view->scratch->names[((uintptr_t)ip * UINT64_C(0x9E3779B97F4A7C15)) >> 54];
     if (name->ip != ip) {
         name->ip = ip;
-        location_words(view->names, ip, name->text, sizeof name->text);
+        print_location_words(view->names, ip, name->text, sizeof name->text);
     }
     return name->text;
 }
@@ -426,7 +426,7 @@ static void say_head(struct output *out, struct cb *c, uint64_t id, bool over, s
         output_say(out, indent + 4, "cancelled by '%s' #%llu%s%s\n", reason->who, (unsigned long long)reason->who_id,
                    reason->why[0] ? ": " : "", reason->why);
     if (anchor)
-        output_say(out, indent + 4, "in the scope of " BLOCK_PLACE "\n", BLOCK_PLACE_OF(&anchor->block));
+        output_say(out, indent + 4, "in the scope of " BLOCK_LOCATION "\n", BLOCK_LOCATION_OF(&anchor->block));
 }
 
 static void say_doing(const struct view *view, struct cb *c, enum doing doing, const struct frame_span *span,

@@ -45,8 +45,8 @@ struct view {
     struct arch_names *names; /* NULL: without source lines */
 };
 
-/* A report that a run is deadlocked has source lines (print.h: location_words): no strand waits for the report's end.
- * Other dumps hold a run that goes on. */
+/* A report that a run is deadlocked has source lines (print.h: print_location_words): no strand waits for the report's
+ * end. Other dumps hold a run that goes on. */
 static inline void inspect_lines_open(struct view *view, bool wanted)
 {
     view->names = wanted ? arch_names_open() : NULL;
@@ -88,7 +88,7 @@ size_t inspect_frames(const struct view *view, struct cb *c, const struct frame_
 void inspect_say(const struct view *view, struct cb *c, uint64_t id, size_t indent);
 /* Likewise, without its location and frames; reads only the control block. */
 void inspect_say_plainly(struct output *out, struct thread *thread, struct cb *c, uint64_t id);
-/* Name a code address, as location_words does. Valid until the next call. */
+/* Name a code address, as print_location_words does. Valid until the next call. */
 const char *inspect_name(const struct view *view, void *ip);
 void inspect_say_frames(const struct view *view, void *const *ips, size_t count, size_t indent);
 

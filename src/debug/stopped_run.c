@@ -203,10 +203,10 @@ static void say_plainly(struct cb *c, uint64_t id, void *arg)
 {
     struct plain_list *list = arg;
     struct output *out = list->out;
-    if (out->error || !ref_take(list->thread, &c->word, id))
+    if (out->error || !handle_ref_take(list->thread, &c->word, id))
         return;
     inspect_say_plainly(out, list->thread, c, id);
-    unref_cb(list->thread, c);
+    handle_unref_cb(list->thread, c);
     if (out->room - out->used < PLAIN_STRAND) /* not with a reference to the strand */
         output_flush(out);
 }

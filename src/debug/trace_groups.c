@@ -151,7 +151,7 @@ static void say_head(const struct group *group, struct output *out)
                group->name, group->names_differ ? " and others" : "", (unsigned long long)group->first, to, cancelled,
                group->doing == DOING_NOTHING ? ", ended, not joined" : "");
     if (group->file)
-        output_say(out, 4, "in the scope of " BLOCK_PLACE "\n", BLOCK_PLACE_OF(group));
+        output_say(out, 4, "in the scope of " BLOCK_LOCATION "\n", BLOCK_LOCATION_OF(group));
     if (group->pool)
         output_say(out, 4, "on pool '%s'\n", pool_name(group->pool, name));
 }

@@ -29,7 +29,7 @@ const char *crew_made(const struct crew_origin *origin, char *buffer, size_t siz
     if (!origin->site)
         return "the crew is the run's own";
     snprintf(buffer, size, "the crew '%s' was opened in %s", origin->name,
-             location_found(origin->site, where, sizeof where));
+             print_location_line(origin->site, where, sizeof where));
     return buffer;
 }
 

@@ -61,13 +61,13 @@ static void finish(struct thread *thread, struct crew_record *record)
 
 static void unref_record(struct thread *thread, struct crew_record *record)
 {
-    if (ref_release(thread, &record->word))
+    if (handle_ref_release(thread, &record->word))
         finish(thread, record);
 }
 
 static void retire(struct thread *thread, struct crew_record *record)
 {
-    if (word_retire(thread, &record->word))
+    if (handle_retire(thread, &record->word))
         finish(thread, record);
 }
 
@@ -200,7 +200,7 @@ static struct crew_record *ref_record(struct thread *thread, strand_crew handle,
     if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, record)) &&
         word_serial(atomic_load_explicit(&record->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "crew");
-    if (!ref_take(thread, &record->word, serial))
+    if (!handle_ref_take(thread, &record->word, serial))
         MISUSE(function, made_stale_crew(record, serial, MADE_ROOM),
                "the crew is gone: its scope has been left. Open it in a scope that ends after its users");
     return record;

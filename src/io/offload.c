@@ -220,7 +220,7 @@ static void may_offload(struct thread *thread, struct cb *me, const struct call 
                "the size of the arguments is %zu, but their address is NULL: pass their address, or the size 0",
                call->size);
     else
-        must_not_hold_address(thread, call->args, call->size, NULL, "the arguments", call->function);
+        must_not_escape_copied(thread, call->args, call->size, NULL, "the arguments", call->function);
 }
 
 void *offload_or_leave(struct thread *thread, enum run_crew own, strand_fn *fn, void *arg, void (*left)(void *),

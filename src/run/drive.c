@@ -23,7 +23,7 @@ static struct opened_pool *find_pool(strand_pool handle, const char *function, s
     if (self && self->current)
         MISUSE(function, "", "a strand can't drive a pool: it is for threads that have work of their own");
     struct opened_pool *op = pool_of_handle(handle, function);
-    if (!ref_take_with_outsiders(NULL, &op->word, pool_serial(handle)))
+    if (!handle_ref_take_with_outsiders(NULL, &op->word, pool_serial(handle)))
         return NULL;
     struct pool *pool = pool_behind(op);
     bool left = subprocess_is_left(pool->sub); /* in the child of a fork, the run has stayed in the parent */

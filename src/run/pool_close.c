@@ -119,11 +119,11 @@ static void cancel_one(struct cb *c, uint64_t id, void *arg)
 {
     struct closing *closing = arg;
     struct thread *thread = closing->thread;
-    if (!ref_take(thread, &c->word, id))
+    if (!handle_ref_take(thread, &c->word, id))
         return;
     if (pool_of(c) == closing->op->pool && is_topmost(thread, c, closing->op->pool))
         batch_add(&closing->batch, cancel_strand(thread, c, closing->op->cancel_reason, false));
-    unref_cb(thread, c);
+    handle_unref_cb(thread, c);
 }
 
 /* Registers the strand as a waiter for *what; the strand parks next. The thread that sets *what does so under the lock,
@@ -258,7 +258,7 @@ static void must_be_elsewhere(struct thread *thread, struct cb *me, struct opene
 static COLD void leave_in_section(struct cb *me, struct opened_pool *op)
 {
     MISUSE("STRAND_SCOPE", pool_made(op, MADE_ROOM), "leaving the scope of a pool waits for its end, %s",
-           section_words(me).where);
+           misuse_section_words(me).where);
 }
 
 void pool_end_with_scope(struct thread *thread, struct owned *owned)

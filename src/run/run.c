@@ -47,7 +47,7 @@ static void thread_leave(struct thread *thread)
 
 static void overflow(struct thread *thread)
 {
-    overflow_report(thread, OVERFLOW_CANARY, NULL);
+    print_overflow(thread, OVERFLOW_CANARY, NULL);
 }
 
 static void warn(struct subprocess *sub, const char *text)
@@ -94,7 +94,7 @@ static const struct sched_ops ops = {
     .above_size = sizeof(struct hosting),
     .refuse = end_refused,
     .overflow = overflow,
-    .starved = guest_starved,
+    .starved = fibre_guest_starved,
     .warn = warn,
     .orphaned = orphaned,
     .fire = {[TIMER_WAIT] = wait_time_comes,
@@ -172,9 +172,9 @@ static bool on_fault(void *address, void *ucontext)
     if (!stack)
         return false;
     if (sp && stack_stepped_over(stack, address, sp))
-        overflow_report(thread, OVERFLOW_STEPPED_OVER, ucontext);
+        print_overflow(thread, OVERFLOW_STEPPED_OVER, ucontext);
     else if (stack_guards(stack, address))
-        overflow_report(thread, OVERFLOW_GUARD, ucontext);
+        print_overflow(thread, OVERFLOW_GUARD, ucontext);
     else
         return false;
     return true;
@@ -219,7 +219,7 @@ static int run_pool(struct runtime *runtime, const char **what)
                  !arch_orphan(); /* its thread stands on a strand's stack */
     arch_on_orphan(check_orphan);
     arch_on_foreign(cxx_on_foreign);
-    arch_on_lost(print_lost);
+    arch_on_lost(exception_print_lost);
     arch_on_exit(entry_thread_exits);
     arch_on_terminate(cxx_terminating);
     *what = "signal handlers";
@@ -283,7 +283,7 @@ static int build_and_run(struct run *run, strand_fn *fn, void *arg, const char *
                 runtime->options.guards == STRAND_GUARDS_REQUIRED);
     const char *stacks = arch_env("STRAND_STACKS");
     sub->copies = stacks && !strcmp(stacks, "shared");
-    slabs_open(runtime);
+    worker_open_slabs(runtime);
     if ((error = open_driver(run, what)))
         return error;
     runtime->shares = sub->copies;
@@ -302,7 +302,7 @@ static int build_and_run(struct run *run, strand_fn *fn, void *arg, const char *
     const char *how = "an exception has left the root strand";
     sim_close(sub, runtime->exception && !runtime->options.uncaught ? how : NULL);
     stack_memory_close(&sub->memory);
-    slabs_close(runtime);
+    worker_close_slabs(runtime);
     return error;
 }
 
@@ -344,7 +344,8 @@ void *strand_run(const strand_options *options, strand_fn *fn, void *arg)
     if (!error)
         error = build_and_run(run, fn, arg, &what);
     void *result = error ? NULL : runtime->result;
-    strand_exception *e = error ? exception_new(&STRAND_SYSTEM, "strand_run: %s: %s", what, error_words(error)) : NULL;
+    strand_exception *e =
+        error ? exception_new(&STRAND_SYSTEM, "strand_run: %s: %s", what, print_error_words(error)) : NULL;
     if (e)
         e->code = error;
     else

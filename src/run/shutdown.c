@@ -75,7 +75,7 @@ int strand_run_stop(strand_run_handle handle, int64_t drain_ns, const char *why)
     struct opened_pool *op = (struct opened_pool *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(op) || !(handle.bits[1] & MARK_POOL))
         return -ESHUTDOWN; /* a signal handler that runs before there is a handle must not end the program */
-    int error = ref_take_at_once(&op->word, pool_serial((strand_pool){{handle.bits[0], handle.bits[1]}}));
+    int error = handle_ref_take_at_once(&op->word, pool_serial((strand_pool){{handle.bits[0], handle.bits[1]}}));
     if (error)
         return error == -EAGAIN ? error : -ESHUTDOWN;
     struct run *run = (struct run *)pool_behind(op)->sub;

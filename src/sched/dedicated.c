@@ -3,6 +3,7 @@
  * Other threads post to the inbox; the thread appends what it finds there to the queue. The scheduler "current" is the
  * same on a thread that is not the library's own.
  */
+#include "inbox.h"
 #include "runq.h"
 #include "thread.h"
 

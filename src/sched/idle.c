@@ -41,14 +41,6 @@ bool pool_is_still(struct thread *by, struct pool *pool, uint64_t *stirs)
     return still;
 }
 
-void quiescent_stir(struct thread *thread)
-{
-    pool_lock(thread, thread->pool);
-    pool_go_on(thread->pool);
-    pool_show_kick(thread->pool);
-    pool_unlock(thread->pool);
-}
-
 /* ---- transitions ----------------------------------------------------------------------------------------- */
 
 void thread_to_idle(struct thread *thread)

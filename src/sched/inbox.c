@@ -1,12 +1,39 @@
 /*
- * The choice of an inbox for a fibre that another thread makes runnable. Model of posts to a thread that leaves:
- * tests/models/resize.pml.
+ * Inboxes, and the choice of an inbox for a fibre that another thread makes runnable. Model of posts to a thread that
+ * leaves: tests/models/resize.pml.
  */
 #include "inbox.h"
 
 #include "platform.h"
 #include "pool.h"
 #include "runq.h"
+
+/* In an inbox a fibre's queued.next points to the link of the next older fibre, NULL at the end. */
+void inbox_post(inbox *box, struct fibre *fibre)
+{
+    struct fibre *first = atomic_load_explicit(box, memory_order_relaxed);
+    do
+        fibre->queued.next = first ? &first->queued : NULL;
+    while (!atomic_compare_exchange_weak_explicit(box, &first, fibre, memory_order_seq_cst,
+                                                  memory_order_relaxed)); /* [R4] */
+}
+
+bool inbox_take(inbox *box, struct link *list)
+{
+    if (!atomic_load_explicit(box, memory_order_seq_cst)) /* [R4] */
+        return false;
+    struct fibre *fibre = atomic_exchange_explicit(box, NULL, memory_order_seq_cst); /* [R4] */
+    struct link *last = list->prev;
+    bool any = fibre != NULL;
+    while (fibre) { /* the inbox has the newest first */
+        struct link *next = fibre->queued.next;
+        list_insert_(last, last->next, &fibre->queued);
+        fibre = next ? CONTAINER(next, struct fibre, queued) : NULL;
+    }
+    return any;
+}
+
+/* ---- the choice --------------------------------------------------------------------------------------------- */
 
 /* Returns whether the thread still empties its inbox, now or before it has gone. */
 static bool has_queue(struct thread *thread)

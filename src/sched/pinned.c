@@ -3,6 +3,7 @@
  */
 #include "pinned.h"
 
+#include "inbox.h"
 #include "runq.h"
 
 void pinned_open(struct pinned *pinned)

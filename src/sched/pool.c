@@ -231,7 +231,7 @@ static int play(struct pool *pool, struct fibre *root)
     int error = start(pool, 0);
     if (error)
         return error;
-    with_thread_watched(play_threads, sub);
+    thread_call_watched(play_threads, sub);
     arch_san_acquire(sub);
     return 0;
 }

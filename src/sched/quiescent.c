@@ -103,3 +103,11 @@ bool quiescent_is_near(struct pool *pool)
     uint32_t minds = atomic_load_explicit(&pool->sub->quiescence_waiters, memory_order_seq_cst); /* [Q2] [Q4] */
     return (minds >= QUIESCENT_WAITER || run_awaits_nothing(pool->sub)) && is_empty(pool);
 }
+
+void quiescent_stir(struct thread *thread)
+{
+    pool_lock(thread, thread->pool);
+    pool_go_on(thread->pool);
+    pool_show_kick(thread->pool);
+    pool_unlock(thread->pool);
+}

@@ -57,28 +57,3 @@ struct fibre *runq_any(struct thread *thread, struct runq *queue)
     (void)runq_remove(queue, fibre);
     return fibre;
 }
-
-/* In an inbox a fibre's queued.next points to the link of the next older fibre, NULL at the end. */
-void inbox_post(inbox *box, struct fibre *fibre)
-{
-    struct fibre *first = atomic_load_explicit(box, memory_order_relaxed);
-    do
-        fibre->queued.next = first ? &first->queued : NULL;
-    while (!atomic_compare_exchange_weak_explicit(box, &first, fibre, memory_order_seq_cst,
-                                                  memory_order_relaxed)); /* [R4] */
-}
-
-bool inbox_take(inbox *box, struct link *list)
-{
-    if (!atomic_load_explicit(box, memory_order_seq_cst)) /* [R4] */
-        return false;
-    struct fibre *fibre = atomic_exchange_explicit(box, NULL, memory_order_seq_cst); /* [R4] */
-    struct link *last = list->prev;
-    bool any = fibre != NULL;
-    while (fibre) { /* the inbox has the newest first */
-        struct link *next = fibre->queued.next;
-        list_insert_(last, last->next, &fibre->queued);
-        fibre = next ? CONTAINER(next, struct fibre, queued) : NULL;
-    }
-    return any;
-}

@@ -159,12 +159,6 @@ OWN_INLINE bool runq_remove(struct runq *queue, struct fibre *fibre)
     return true;
 }
 
-/* Adds a fibre to the inbox. Any thread. Full barrier. */
-void inbox_post(inbox *box, struct fibre *fibre);
-/* Moves all fibres of the inbox to the end of `list`, the oldest first; they belong to the caller then. Returns false
- * if there is none. */
-bool inbox_take(inbox *box, struct link *list);
-
 OWN_INLINE bool runq_inbox_filled(struct runq *queue)
 {
     return atomic_load_explicit(&queue->inbox, memory_order_relaxed) != NULL;

@@ -18,7 +18,7 @@
 
 /* ---- living ---------------------------------------------------------------------------------------------- */
 
-void with_thread_watched(void (*fn)(void *), void *arg)
+void thread_call_watched(void (*fn)(void *), void *arg)
 {
     void *memory;
     if (arch_signals_thread_enter(&memory) < 0)
@@ -43,7 +43,7 @@ void thread_live(struct thread *thread)
     if (thread->platform)
         thread_loop(thread);
     else
-        with_thread_watched(loop, thread);
+        thread_call_watched(loop, thread);
     pool_mark_parked(thread);
     thread_adopt(before);
 }
@@ -83,7 +83,7 @@ static void drive(struct thread *thread, int64_t until)
     thread->limit = until;
     pool_move(thread);
     pool_unsettle(thread);
-    with_thread_watched(drive_loop, thread);
+    thread_call_watched(drive_loop, thread);
     thread->limit = ARCH_FOREVER;
     if (pool_settle(thread))
         arch_poller_kick(&pool->poller);

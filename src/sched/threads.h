@@ -9,7 +9,7 @@
 
 /* Calls fn(arg) on the calling system thread, with a stack for its signals, and notices if the thread ends
  * meanwhile. */
-void with_thread_watched(void (*fn)(void *), void *arg);
+void thread_call_watched(void (*fn)(void *), void *arg);
 /* Makes the calling system thread live in the record until the pool is stopped or the thread must leave. */
 void thread_live(struct thread *thread);
 /* Marks the record as free of a thread. The closer of the pool waits for the last step: the run may end right after

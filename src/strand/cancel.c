@@ -31,7 +31,7 @@ void strand_cancel(strand s, const char *why)
 {
     struct thread *thread = must_be_strand("strand_cancel");
     struct cb *me = current_of(thread);
-    struct cb *c = ref_cb(thread, s, "strand_cancel");
+    struct cb *c = handle_ref_cb(thread, s, "strand_cancel");
     if (!c)
         return; /* the strand is gone */
     /* Only a cancel by the owner of its scope makes the child one that may be left (WORD_OWNED), even after its end.
@@ -44,5 +44,5 @@ void strand_cancel(strand s, const char *why)
     if (member)
         thread_ready(thread, member);
     cancel_reason_release(reason);
-    unref_cb(thread, c);
+    handle_unref_cb(thread, c);
 }

@@ -299,8 +299,8 @@ struct block {
     int line;
 };
 /* Where a block was opened, for printf. */
-#define BLOCK_PLACE "%s%s%.0d"
-#define BLOCK_PLACE_OF(block) (block)->file, (block)->line ? ":" : "", (block)->line
+#define BLOCK_LOCATION "%s%s%.0d"
+#define BLOCK_LOCATION_OF(block) (block)->file, (block)->line ? ":" : "", (block)->line
 
 /* Something that ends with a scope: a channel, a shared fibre, a crew, a pool. */
 struct owned {
@@ -441,24 +441,24 @@ OWN_INLINE struct cb *current_of(struct thread *thread)
 }
 
 /* Returns the calling strand's thread. Misuse if the caller is not a strand. */
-__attribute__((noreturn)) void must_thread_(const char *function);
+__attribute__((noreturn)) void misuse_plain_thread_(const char *function);
 static inline struct thread *must_be_strand(const char *function)
 {
     struct thread *thread = thread_self();
     if (UNLIKELY(!thread || !thread->current))
-        must_thread_(function);
+        misuse_plain_thread_(function);
     return thread;
 }
 
 /* Called at the start of every operation that may block. A frame that is larger than the guard page may step over it;
  * the strand then runs on another strand's stack. The check ends the program before the operation writes there. */
-void stack_left_(struct thread *thread, const char *sp);
+void print_stack_left_(struct thread *thread, const char *sp);
 static inline void must_be_on_its_stack(struct thread *thread)
 {
     const struct fibre *fibre = thread->current;
     const char *sp = arch_stack_pointer();
     if (UNLIKELY(stack_is_left(fibre->stack, fibre->stack_size, sp)))
-        stack_left_(thread, sp);
+        print_stack_left_(thread, sp);
 }
 
 OWN_INLINE bool has_serials(const struct worker *worker)

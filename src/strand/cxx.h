@@ -31,12 +31,12 @@ void cxx_on_foreign(const struct arch_foreign *foreign);
 /* For arch_on_terminate: the C++ runtime ends the program. */
 void cxx_terminating(void);
 
-void cxx_settle_(struct thread *thread, struct cb *me);
+void exception_settle_cxx_(struct thread *thread, struct cb *me);
 
 static inline void cxx_settle(struct thread *thread, struct cb *me)
 {
     if (UNLIKELY(thread->cxx != NULL) && (thread->cxx->uncaught || own_of(me)->floor))
-        cxx_settle_(thread, me);
+        exception_settle_cxx_(thread, me);
 }
 
 /* As cxx_settle, but looks for the runtime first [U3]. */

@@ -172,7 +172,7 @@ COLD void end_slowly(struct thread *thread, struct cb *c)
         lockset_at_end(thread, c, "strand_fn", "ends");
     batch_init(&batch);
     if (UNLIKELY(own_of(c)->checked != NULL))
-        check_at_end_(c);
+        mutex_check_at_end_(c);
     judge(c);
     locals_release(own_of(c)->locals);
     own_of(c)->locals = NULL;
@@ -192,7 +192,7 @@ COLD void end_slowly(struct thread *thread, struct cb *c)
 static void fail_to_start(struct thread *thread, struct cb *c, int error)
 {
     char text[160];
-    const char *why = refusal_words(thread, error, text, sizeof text);
+    const char *why = print_refusal_words(thread, error, text, sizeof text);
     strand_exception *e =
         c->guest
             ? exception_new(&STRAND_SYSTEM,

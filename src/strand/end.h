@@ -68,8 +68,8 @@ bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle
 void end_await(struct thread *thread, struct cb *child);
 /* Consumes an ended child: takes it out of its scope, drops what the owner has not taken, and frees the control
  * block. */
-void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child);
-/* As end_consume_slowly, for a child that is no longer in its scope. */
+void scope_ends_consume_slow_(struct thread *thread, struct scope *scope, struct cb *child);
+/* As scope_ends_consume_slow_, for a child that is no longer in its scope. */
 void end_retire(struct thread *thread, struct cb *child);
 static inline __attribute__((always_inline)) void end_consume(struct thread *thread, struct scope *scope,
                                                               struct cb *child);
@@ -134,7 +134,7 @@ static inline __attribute__((always_inline)) void end_consume(struct thread *thr
                                                               struct cb *child)
 {
     if (UNLIKELY(child->slow_end || scope->flags)) {
-        end_consume_slowly(thread, scope, child);
+        scope_ends_consume_slow_(thread, scope, child);
         return;
     }
     list_remove(&child->sibling);

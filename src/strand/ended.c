@@ -70,7 +70,7 @@ static uintptr_t cut_out(uintptr_t ends, struct wait_node *node)
 
 void ends_unlink(struct thread *thread, strand handle, struct wait_node *node)
 {
-    struct cb *c = ref_cb(thread, handle, "strand_wait");
+    struct cb *c = handle_ref_cb(thread, handle, "strand_wait");
     if (c) {
         uintptr_t ends;
         ends_lock(thread, c, &ends);
@@ -79,7 +79,7 @@ void ends_unlink(struct thread *thread, strand handle, struct wait_node *node)
             atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
         }
         atomic_store_explicit(&c->ends, ends, memory_order_release); /* [E5] */
-        unref_cb(thread, c);
+        handle_unref_cb(thread, c);
     }
     while (atomic_load_explicit(&node->linked,
                                 memory_order_acquire)) /* [E2] the end is under way, and releases the node */
@@ -133,7 +133,7 @@ bool end_wait(struct thread **thread, struct cb *me, struct cb *c, strand handle
     node->epoch = wait_arm(*thread, me, floor);
     bool linked = ends_link(*thread, c, node);
     if (has_ref)
-        unref_cb(*thread, c);
+        handle_unref_cb(*thread, c);
     if (!linked || atomic_load_explicit(&me->due, memory_order_seq_cst) > floor) /* [W4] */
         return end_wait_undo(thread, me, handle, first, linked);
     *thread = park(*thread, first);
@@ -150,7 +150,7 @@ void end_await(struct thread *thread, struct cb *child)
 
 static const char *made_of_child(const struct hook *hook, char *buffer, size_t size)
 {
-    return made_strand(hook->object, buffer, size);
+    return misuse_made_strand(hook->object, buffer, size);
 }
 
 static void drop(struct cb *child)

@@ -18,7 +18,7 @@ static COLD void must_be_left_(struct cb *c, const struct strand_try_ *first)
 {
     struct own *own = own_of(c);
     if (own->blocks || own->shield || own->tries != first)
-        block_skipped_(c, own->blocks);
+        misuse_block_skipped_(c, own->blocks);
     own->floor = 0; /* the strand's last operation may have put an interruption off [I2] */
 }
 

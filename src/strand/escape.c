@@ -30,8 +30,8 @@ static COLD __attribute__((noreturn)) void address_escapes(struct cb *me, const 
                   what, at, below_top(me, address));
 }
 
-void must_not_hold_address(struct thread *thread, const void *block, size_t size, atomic_flag *lock, const char *what,
-                           const char *function)
+void must_not_escape_copied(struct thread *thread, const void *block, size_t size, atomic_flag *lock, const char *what,
+                            const char *function)
 {
     void *word;
     size_t end = thread_on_shared(thread) ? size : 0;
@@ -47,7 +47,7 @@ void must_not_hold_address(struct thread *thread, const void *block, size_t size
 }
 #endif
 
-COLD void must_lie_elsewhere_(struct cb *me, const void *object, const char *noun, const char *function)
+COLD void must_not_escape_object_(struct cb *me, const void *object, const char *noun, const char *function)
 {
     MISUSE_STRAND(function, me,
                   "the %s lies in the stack of the caller's shared fibre, %zu bytes below its top, which other strands "

@@ -24,11 +24,11 @@ OWN_INLINE void must_not_escape(struct thread *thread, const void *at, const cha
 /* Debug builds: a block that is copied for others must not contain such an address either. Every word is checked,
  * padding included. lock: in a run of several threads, released before a misuse is reported; or NULL. */
 #ifdef STRAND_DEBUG_BUILD
-void must_not_hold_address(struct thread *thread, const void *block, size_t size, atomic_flag *lock, const char *what,
-                           const char *function);
+void must_not_escape_copied(struct thread *thread, const void *block, size_t size, atomic_flag *lock, const char *what,
+                            const char *function);
 #else
-OWN_INLINE void must_not_hold_address(struct thread *thread, const void *block, size_t size, atomic_flag *lock,
-                                      const char *what, const char *function)
+OWN_INLINE void must_not_escape_copied(struct thread *thread, const void *block, size_t size, atomic_flag *lock,
+                                       const char *what, const char *function)
 {
     (void)thread, (void)block, (void)size, (void)lock, (void)what, (void)function;
 }
@@ -36,11 +36,12 @@ OWN_INLINE void must_not_hold_address(struct thread *thread, const void *block, 
 
 /* Likewise for an object in the user's memory that others wait at. The library first sees a zeroed object when a caller
  * contends for it, so this check stands on the slow paths. O(1). */
-void must_lie_elsewhere_(struct cb *me, const void *object, const char *noun, const char *function);
-OWN_INLINE void must_lie_elsewhere(struct thread *thread, const void *object, const char *noun, const char *function)
+void must_not_escape_object_(struct cb *me, const void *object, const char *noun, const char *function);
+OWN_INLINE void must_not_escape_object(struct thread *thread, const void *object, const char *noun,
+                                       const char *function)
 {
     if (UNLIKELY(lies_on_shared_stack(thread, object)))
-        must_lie_elsewhere_(current_of(thread), object, noun, function);
+        must_not_escape_object_(current_of(thread), object, noun, function);
 }
 
 #endif

@@ -41,9 +41,9 @@ static void unlaunch(struct cb *me, struct flight *flight)
 
 static COLD __attribute__((noreturn)) void die_of_escape(strand_exception *e, strand_exception *other)
 {
-    print_and_die("an exception would leave a clean-up that runs because of another one (catch it there: "
-                  "strand_suppress keeps it)",
-                  e, other);
+    exception_print_and_die("an exception would leave a clean-up that runs because of another one (catch it there: "
+                            "strand_suppress keeps it)",
+                            e, other);
 }
 
 strand_exception *exception_land(struct cb *me, const struct flight *outer)
@@ -79,7 +79,7 @@ static uint32_t floor_now(const struct own *own, uintptr_t uncaught)
     return first > own->shield ? first : own->shield;
 }
 
-COLD void cxx_settle_(struct thread *thread, struct cb *me)
+COLD void exception_settle_cxx_(struct thread *thread, struct cb *me)
 {
     exception_set_aside(me); /* [U2] */
     if (own_of(me)->flight && !own_of(me)->flight->arch.thrown)
@@ -165,7 +165,7 @@ struct arch_flight *exception_start(struct cb *me, strand_exception *e)
 {
     struct thread *thread = me->member.fibre->home;
     if (UNLIKELY(thread->cxx != NULL))
-        cxx_settle_(thread, me);
+        exception_settle_cxx_(thread, me);
     bool in_clean_up = is_in_clean_up(me);
     if (UNLIKELY(in_clean_up) && !thread->cxx)
         die_of_escape(e, own_of(me)->flight->exception);

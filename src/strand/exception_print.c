@@ -123,7 +123,7 @@ void strand_exception_print(const strand_exception *e, int fd)
     carried_over(all, count);
 }
 
-COLD void print_and_die(const char *what, strand_exception *e, strand_exception *other)
+COLD void exception_print_and_die(const char *what, strand_exception *e, strand_exception *other)
 {
     print_text(2, "libstrand: %s; the program ends\n", what);
     strand_exception_print(e, 2);
@@ -132,7 +132,7 @@ COLD void print_and_die(const char *what, strand_exception *e, strand_exception 
     abort();
 }
 
-COLD void print_lost(void *ip)
+COLD void exception_print_lost(void *ip)
 {
     struct cb *me = current_of(thread_self());
     print_text(

@@ -7,8 +7,8 @@
 #include "exception.h"
 
 /* Prints both exceptions, then aborts. */
-__attribute__((noreturn)) void print_and_die(const char *what, strand_exception *e, strand_exception *other);
+__attribute__((noreturn)) void exception_print_and_die(const char *what, strand_exception *e, strand_exception *other);
 /* For arch_on_lost: an exception can't get through the function that has this address. */
-void print_lost(void *ip);
+void exception_print_lost(void *ip);
 
 #endif

@@ -39,7 +39,7 @@ static void finish(struct thread *thread, struct fibres *fibres)
 static void end_with_scope(struct thread *thread, struct owned *owned)
 {
     struct fibres *fibres = CONTAINER(owned, struct fibres, owned);
-    if (word_retire(thread, &fibres->word))
+    if (handle_retire(thread, &fibres->word))
         finish(thread, fibres);
 }
 
@@ -47,7 +47,7 @@ static const char *made_fibres(const struct fibres *fibres, char *buffer, size_t
 {
     char where[LOCATION_WORDS];
     snprintf(buffer, size, "the fibre '%s' was opened in %s", fibres->name,
-             location_found(fibres->site, where, sizeof where));
+             print_location_line(fibres->site, where, sizeof where));
     return buffer;
 }
 
@@ -67,7 +67,7 @@ struct fibres *fibres_ref(struct thread *thread, strand_fibre handle, const char
     if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, fibres)) &&
         word_serial(atomic_load_explicit(&fibres->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "fibre");
-    if (!ref_take(thread, &fibres->word, serial))
+    if (!handle_ref_take(thread, &fibres->word, serial))
         MISUSE(function, made_stale_fibres(fibres, serial, MADE_ROOM),
                "the fibre is gone: its scope has been left. Open it in a scope that ends after its users");
     return fibres;
@@ -75,7 +75,7 @@ struct fibres *fibres_ref(struct thread *thread, strand_fibre handle, const char
 
 void fibres_unref(struct thread *thread, struct fibres *fibres)
 {
-    if (ref_release(thread, &fibres->word))
+    if (handle_ref_release(thread, &fibres->word))
         finish(thread, fibres);
 }
 
@@ -147,7 +147,7 @@ static COLD __attribute__((noreturn)) void throw_open(struct thread *thread, str
         throw_system(me, error, "a fibre of an open scope that has been left");
     if (error != -EAGAIN)
         throw_system(me, error, "the stack of a fibre");
-    snprintf(what, sizeof what, "the stack of a fibre; %s", refusal_words(thread, error, text, sizeof text));
+    snprintf(what, sizeof what, "the stack of a fibre; %s", print_refusal_words(thread, error, text, sizeof text));
     throw_system(me, error, what);
 }
 
@@ -290,7 +290,7 @@ bool strand_on_shared_stack(const void *at)
 
 /* ---- what goes wrong ------------------------------------------------------------------------------------- */
 
-COLD void guest_starved(struct member *member, size_t bytes)
+COLD void fibre_guest_starved(struct member *member, size_t bytes)
 {
     print_text(2, "libstrand: no memory for the %zu bytes of the stack of strand '%s'; the program ends\n", bytes,
                cb_name(cb_of(member)));

@@ -31,6 +31,6 @@ void fibres_unref(struct thread *thread, struct fibres *fibres);
 struct shared_fibre *fibres_choose(struct fibres *fibres);
 
 /* sched_ops.starved */
-__attribute__((noreturn)) void guest_starved(struct member *member, size_t bytes);
+__attribute__((noreturn)) void fibre_guest_starved(struct member *member, size_t bytes);
 
 #endif

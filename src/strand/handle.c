@@ -31,17 +31,17 @@ static inline bool await_ref(struct thread *thread, _Atomic uint64_t *word, uint
     return false;
 }
 
-bool ref_take(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
+bool handle_ref_take(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
 {
     return await_ref(thread, word, serial, thread->concurrent);
 }
 
-bool ref_take_with_outsiders(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
+bool handle_ref_take_with_outsiders(struct thread *thread, _Atomic uint64_t *word, uint64_t serial)
 {
     return await_ref(thread, word, serial, true);
 }
 
-int ref_take_at_once(_Atomic uint64_t *word, uint64_t serial)
+int handle_ref_take_at_once(_Atomic uint64_t *word, uint64_t serial)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
     while (word_serial(old) == serial && !(old & WORD_DEAD))
@@ -52,7 +52,7 @@ int ref_take_at_once(_Atomic uint64_t *word, uint64_t serial)
     return -ESRCH;
 }
 
-bool ref_release(struct thread *thread, _Atomic uint64_t *word)
+bool handle_ref_release(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
     do {
@@ -63,7 +63,7 @@ bool ref_release(struct thread *thread, _Atomic uint64_t *word)
     return new &WORD_FREE;
 }
 
-COLD bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word)
+COLD bool handle_retire_slow_(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed), new;
     do
@@ -79,7 +79,7 @@ static COLD void check_foreign(const _Atomic uint64_t *word, uint64_t serial, co
         misuse_foreign(function, noun);
 }
 
-struct cb *ref_cb(struct thread *thread, strand handle, const char *function)
+struct cb *handle_ref_cb(struct thread *thread, strand handle, const char *function)
 {
     struct cb *c = (struct cb *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(c) || !handle.bits[1])
@@ -88,10 +88,10 @@ struct cb *ref_cb(struct thread *thread, strand handle, const char *function)
         check_foreign(&c->word, handle.bits[1], "strand", function);
         return NULL;
     }
-    return ref_take(thread, &c->word, handle.bits[1]) ? c : NULL;
+    return handle_ref_take(thread, &c->word, handle.bits[1]) ? c : NULL;
 }
 
-COLD void extra_free(struct extra *extra, bool wipes)
+COLD void cb_extra_free(struct extra *extra, bool wipes)
 {
     if (extra && wipes)
         arch_wipe(extra + 1, extra->size, 0);
@@ -100,28 +100,28 @@ COLD void extra_free(struct extra *extra, bool wipes)
 
 COLD void cb_clear(struct cb *c)
 {
-    extra_free(c->extra, cb_wipes(c));
+    cb_extra_free(c->extra, cb_wipes(c));
     c->extra = NULL;
     cancel_reason_release(atomic_exchange_explicit(&c->cancel_reason, NULL, memory_order_acq_rel)); /* [PB1] */
 }
 
 void cb_retire(struct thread *thread, struct cb *c)
 {
-    if (word_retire(thread, &c->word)) {
+    if (handle_retire(thread, &c->word)) {
         cb_clear(c);
         cb_put(thread, c);
     }
 }
 
-void unref_cb(struct thread *thread, struct cb *c)
+void handle_unref_cb(struct thread *thread, struct cb *c)
 {
-    if (ref_release(thread, &c->word)) {
+    if (handle_ref_release(thread, &c->word)) {
         cb_clear(c);
         cb_put(thread, c);
     }
 }
 
-struct scope *ref_scope(struct thread *thread, strand_scope handle, const char *function)
+struct scope *handle_ref_scope(struct thread *thread, strand_scope handle, const char *function)
 {
     struct scope *scope = (struct scope *)(uintptr_t)handle.bits[0];
     if (!arch_in_handles(scope) || handle.bits[1] < 2)
@@ -130,12 +130,12 @@ struct scope *ref_scope(struct thread *thread, strand_scope handle, const char *
         check_foreign(&scope->block.word, handle.bits[1] >> 1, "scope", function);
         return NULL;
     }
-    return ref_take(thread, &scope->block.word, handle.bits[1] >> 1) ? scope : NULL;
+    return handle_ref_take(thread, &scope->block.word, handle.bits[1] >> 1) ? scope : NULL;
 }
 
-void unref_scope(struct thread *thread, struct scope *scope)
+void handle_unref_scope(struct thread *thread, struct scope *scope)
 {
-    if (ref_release(thread, &scope->block.word))
+    if (handle_ref_release(thread, &scope->block.word))
         slab_put(&worker_of(thread)->blocks, scope);
 }
 

@@ -13,9 +13,9 @@
  *           Retiring a record and releasing a reference have release order, and the swap that frees acquires, as does
  *           the pool's wait: all uses of a life happen before the next life. A thread that finds a handle stale
  *           acquires the word too, so it sees what the strand did [HN1]. The word of a new life is stored by release,
- *           and acquired by ref_take and by dumps [HN2]. Only the word of a block is stored relaxed, and before the
- *           other members: no dump searches for blocks. Another strand knows the new serial only from the handle. The
- *           owner makes the handle after the entry, and passing it on orders the two [HN2].
+ *           and acquired by handle_ref_take and by dumps [HN2]. Only the word of a block is stored relaxed, and before
+ *           the other members: no dump searches for blocks. Another strand knows the new serial only from the handle.
+ *           The owner makes the handle after the entry, and passing it on orders the two [HN2].
  * TESTED BY tests/models/end.pml, tests/models/scope.pml.
  */
 #ifndef STRAND_HANDLE_H
@@ -78,38 +78,38 @@ static inline bool handle_is_open(strand_scope handle)
 /* Takes a temporary reference to the record of another's strand or scope, which keeps the record from being reused.
  * Returns false if the handle is stale. The holder releases the reference after a few instructions, and does not
  * suspend before. */
-bool ref_take(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
-/* As ref_take, for a word that threads outside of the run change too, namely a pool's: the change is atomic even in a
- * run of one thread. thread is NULL on a plain thread. All references to such a record are taken by this function or
- * the next one. */
-bool ref_take_with_outsiders(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
-/* As ref_take_with_outsiders, but does not wait if the count of references is at its maximum: the caller may be a
- * signal handler that has interrupted the holder of one. Returns 0, -ESRCH if the handle is stale, or -EAGAIN if the
+bool handle_ref_take(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
+/* As handle_ref_take, for a word that threads outside of the run change too, namely a pool's: the change is atomic even
+ * in a run of one thread. thread is NULL on a plain thread. All references to such a record are taken by this function
+ * or the next one. */
+bool handle_ref_take_with_outsiders(struct thread *thread, _Atomic uint64_t *word, uint64_t serial);
+/* As handle_ref_take_with_outsiders, but does not wait if the count of references is at its maximum: the caller may be
+ * a signal handler that has interrupted the holder of one. Returns 0, -ESRCH if the handle is stale, or -EAGAIN if the
  * count is at its maximum. */
-int ref_take_at_once(_Atomic uint64_t *word, uint64_t serial);
+int handle_ref_take_at_once(_Atomic uint64_t *word, uint64_t serial);
 /* Returns true if the record was retired and this was its last reference: then the caller frees it. */
-bool ref_release(struct thread *thread, _Atomic uint64_t *word);
+bool handle_ref_release(struct thread *thread, _Atomic uint64_t *word);
 /* Take a reference to the object of a handle. NULL if the handle is stale. Misuse of `function` if the object belongs
  * to another run. */
-struct cb *ref_cb(struct thread *thread, strand handle, const char *function);
-void unref_cb(struct thread *thread, struct cb *c);
-struct scope *ref_scope(struct thread *thread, strand_scope handle, const char *function);
-void unref_scope(struct thread *thread, struct scope *scope);
+struct cb *handle_ref_cb(struct thread *thread, strand handle, const char *function);
+void handle_unref_cb(struct thread *thread, struct cb *c);
+struct scope *handle_ref_scope(struct thread *thread, strand_scope handle, const char *function);
+void handle_unref_scope(struct thread *thread, struct scope *scope);
 
 /* Retires a record that had references. Returns true if it has none any more, and the caller frees it; otherwise the
  * holder of the last reference frees it. */
-bool word_retire_slow_(struct thread *thread, _Atomic uint64_t *word);
+bool handle_retire_slow_(struct thread *thread, _Atomic uint64_t *word);
 
-static inline bool word_retire(struct thread *thread, _Atomic uint64_t *word)
+static inline bool handle_retire(struct thread *thread, _Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
     if (LIKELY(!(old & WORD_REFS)) && LIKELY(swap_word(word, &old, word_freed(old), thread->concurrent))) /* [HN1] */
         return true;
-    return word_retire_slow_(thread, word);
+    return handle_retire_slow_(thread, word);
 }
 
-/* As word_retire, for a record that no other strand may take a reference to. */
-static inline void word_retire_unshared(_Atomic uint64_t *word)
+/* As handle_retire, for a record that no other strand may take a reference to. */
+static inline void handle_retire_unshared(_Atomic uint64_t *word)
 {
     uint64_t old = atomic_load_explicit(word, memory_order_relaxed);
     ASSERT_SLOW(!(old & WORD_REFS));
@@ -119,7 +119,7 @@ static inline void word_retire_unshared(_Atomic uint64_t *word)
 void cb_construct(void *memory);
 void cb_construct_guest(void *memory);
 /* Frees the copied name and arguments. extra may be NULL. wipes: the arguments may contain secrets. */
-void extra_free(struct extra *extra, bool wipes);
+void cb_extra_free(struct extra *extra, bool wipes);
 /* Frees what belongs to a control block: the reason, the name and the copied arguments. */
 void cb_clear(struct cb *c);
 /* The strand has ended, or was never started: frees the control block, or leaves that to the holder of the last
@@ -143,7 +143,7 @@ static inline __attribute__((always_inline)) void cb_put(struct thread *thread, 
 /* Like cb_retire, for a control block without copied name and arguments. */
 static inline __attribute__((always_inline)) void cb_free(struct thread *thread, struct cb *c)
 {
-    if (LIKELY(word_retire(thread, &c->word)))
+    if (LIKELY(handle_retire(thread, &c->word)))
         cb_put(thread, c);
 }
 

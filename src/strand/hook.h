@@ -45,11 +45,11 @@ static inline void hook_over(struct hook *hook)
 }
 
 /* Misuse if the function is still running: an exception leaves it. */
-void hook_thrown_(struct hook *hook);
+void misuse_hook_thrown_(struct hook *hook);
 static inline void hook_left(struct hook *hook)
 {
     if (UNLIKELY(hook->runs))
-        hook_thrown_(hook);
+        misuse_hook_thrown_(hook);
 }
 #define HOOK __attribute__((cleanup(hook_left)))
 

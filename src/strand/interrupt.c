@@ -261,7 +261,7 @@ void interrupt_throw(struct thread *thread, struct cb *me, uint64_t progress)
     exception_throw_traced(me, e, SEGMENT_THROWN);
 }
 
-COLD struct thread *yield_before_taking(struct thread *thread, struct cb *me)
+COLD struct thread *interrupt_yield_before_taking(struct thread *thread, struct cb *me)
 {
     thread = thread_yield(thread);
     if (interrupted_here(me))
@@ -307,12 +307,12 @@ static COLD void report_ignored(struct thread *thread, struct cb *me, const char
 {
     char text[MADE_WORDS + 640], where[LOCATION_WORDS] = "?", made[MADE_WORDS];
     if (ip)
-        location_found(ip, where, sizeof where);
+        print_location_line(ip, where, sizeof where);
     snprintf(text, sizeof text,
              "strand '%s' #%llu has %s its interruption 10000 times in %s, and goes on; so the strand that waits for "
              "its end may wait for ever. %s (%s%s%s)",
              cb_name(me), (unsigned long long)cb_id(me), has, where, remedy, why, *why ? "; " : "",
-             made_strand(me, made, sizeof made));
+             misuse_made_strand(me, made, sizeof made));
     log_text(runtime_of(thread), text);
 }
 

@@ -86,9 +86,9 @@ __attribute__((noreturn)) void interrupt_refuse(struct thread *thread, struct cb
 static inline __attribute__((always_inline)) void may_suspend(struct thread *thread, struct cb *me,
                                                               const char *function)
 {
-    extern void section_misuse_(struct cb *, const char *);
+    extern void misuse_in_section_(struct cb *, const char *);
     if (UNLIKELY(own_of(me)->section_file != NULL))
-        section_misuse_(me, function);
+        misuse_in_section_(me, function);
     must_be_on_its_stack(thread);
 }
 
@@ -139,7 +139,7 @@ static inline int yield_with_result(int result)
 
 /* The start of an operation that takes something (a lock, a permit) which is free: the caller yields before it holds
  * it. Call only if it is free. Returns the thread on which the strand continues. */
-struct thread *yield_before_taking(struct thread *thread, struct cb *me);
+struct thread *interrupt_yield_before_taking(struct thread *thread, struct cb *me);
 
 /* Raises source number `index` of a strand, which the caller keeps from ending. Any thread may call this. Returns the
  * strand's member if the caller has to make it runnable. */
@@ -182,7 +182,7 @@ static inline union any_block *block_new(struct thread *thread)
 static inline void block_free(struct thread *thread, struct block *block)
 {
     arch_san_release(block);
-    if (LIKELY(word_retire(thread, &block->word)))
+    if (LIKELY(handle_retire(thread, &block->word)))
         slab_put(&worker_of(thread)->blocks, block);
 }
 
@@ -214,14 +214,14 @@ static inline void block_enter(struct thread *thread, struct cb *me, struct bloc
 
 /* Misuse: a jump such as longjmp has skipped the clean-up of a block, or (if block is NULL) of a try block or a
  * shield. */
-__attribute__((noreturn)) void block_skipped_(struct cb *me, const struct block *block);
+__attribute__((noreturn)) void misuse_block_skipped_(struct cb *me, const struct block *block);
 
 /* Returns whether the caller has to call interrupt_lower, because the block may have been due. */
 static inline bool block_unlink(struct cb *me, struct block *block)
 {
     struct own *own = own_of(me);
     if (UNLIKELY(own->blocks != block))
-        block_skipped_(me, own->blocks);
+        misuse_block_skipped_(me, own->blocks);
     own->blocks = block->outer;
     own->depth--;
     if (UNLIKELY(own->floor > own->depth + 1))

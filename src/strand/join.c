@@ -202,7 +202,7 @@ void strand_wait(strand handle)
     if (handle.bits[1] == cb_id(me))
         MISUSE_STRAND("strand_wait", me, "a strand can't wait for its own end: let another strand wait");
     may_block(thread, me, "strand_wait");
-    for (struct cb *c; (c = ref_cb(thread, handle, "strand_wait"));) {
+    for (struct cb *c; (c = handle_ref_cb(thread, handle, "strand_wait"));) {
         wait_because(thread, me, BLOCKED_WAIT, handle.bits[1]);
         if (end_wait(&thread, me, c, handle, own_of(me)->floor, NULL, true))
             break;
@@ -216,10 +216,10 @@ void strand_wait(strand handle)
 bool strand_ended(strand handle)
 {
     struct thread *thread = must_be_strand("strand_ended");
-    struct cb *c = ref_cb(thread, handle, "strand_ended");
+    struct cb *c = handle_ref_cb(thread, handle, "strand_ended");
     bool over = !c || ended(c);
     if (c)
-        unref_cb(thread, c);
+        handle_unref_cb(thread, c);
     if (over)
         end_seen(handle);
     return over;
@@ -295,12 +295,12 @@ int strand_hand_off(strand child, strand_scope handle)
         of_a_service(c, "strand_hand_off");
     if (!handle_is_open(handle))
         return -EINVAL;
-    struct scope *to = ref_scope(thread, handle, "strand_hand_off");
+    struct scope *to = handle_ref_scope(thread, handle, "strand_hand_off");
     if (!to)
         return -EINVAL;
     bool open = to == c->anchor || scope_expect(thread, to);
     if (open && to != c->anchor)
         hand_off(thread, c, to);
-    unref_scope(thread, to);
+    handle_unref_scope(thread, to);
     return open ? 0 : -EINVAL;
 }

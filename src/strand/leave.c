@@ -84,10 +84,10 @@ static void await_child(struct thread **thread, struct cb *me, struct scope *sco
 
 static COLD void leave_in_section(struct cb *me, struct scope *scope)
 {
-    struct section_words words = section_words(me);
+    struct misuse_section_words words = misuse_section_words(me);
     misuse("STRAND_SCOPE", words.made,
-           "leaving the scope of " BLOCK_PLACE " waits for the strands that are anchored to it, %s",
-           BLOCK_PLACE_OF(&scope->block), words.where);
+           "leaving the scope of " BLOCK_LOCATION " waits for the strands that are anchored to it, %s",
+           BLOCK_LOCATION_OF(&scope->block), words.where);
 }
 
 /* Waits for all children, uninterruptibly, and consumes them [C1], those spawned into the open scope meanwhile too. In
@@ -136,8 +136,8 @@ static strand_exception *live_strands(struct cb *me, struct scope *scope, struct
 {
     strand_exception *e = exception_new(
         &STRAND_LIVE_STRANDS,
-        "the scope of " BLOCK_PLACE " was left with %zu strand%s neither joined nor cancelled (first: '%s')",
-        BLOCK_PLACE_OF(&scope->block), remains->live, remains->live == 1 ? "" : "s", remains->name);
+        "the scope of " BLOCK_LOCATION " was left with %zu strand%s neither joined nor cancelled (first: '%s')",
+        BLOCK_LOCATION_OF(&scope->block), remains->live, remains->live == 1 ? "" : "s", remains->name);
     exception_trace(e, SEGMENT_THROWN, me);
     return e;
 }
@@ -262,7 +262,7 @@ void strand_scope_leave_(strand_scope *handle)
     }
     bool lower = block_unlink(me, &scope->block);
     arch_san_release(scope);
-    word_retire_unshared(&scope->block.word);
+    handle_retire_unshared(&scope->block.word);
     slab_put_with_room(cache, scope);
     if (lower)
         interrupt_lower(thread, me);

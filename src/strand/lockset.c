@@ -123,7 +123,7 @@ static COLD void ends_with(struct cb *c, const char *function, const char *what,
     char where[LOCATION_WORDS], made[MADE_WORDS];
     const char *noun = nouns[any.what & 7];
     int length = snprintf(made, sizeof made, "the %s at 0x%zx was locked in %s", noun,
-                          (size_t)(any.what & ~(uintptr_t)7), location_found(any.site, where, sizeof where));
+                          (size_t)(any.what & ~(uintptr_t)7), print_location_line(any.site, where, sizeof where));
     if (held > 1 && length > 0 && (size_t)length < sizeof made)
         snprintf(made + length, sizeof made - (size_t)length, ", and it holds %zu more", held - 1);
     const strand_exception *e = cb_exception(c);

@@ -103,7 +103,7 @@ OWN_INLINE bool lockset_remove(struct cb *me, const void *object, enum lock_type
  */
 void lockset_at_end(struct thread *thread, struct cb *c, const char *function, const char *what);
 
-/* Writes for a report that `owner` locked a lock, and where. `where` is the text of location_words. */
+/* Writes for a report that `owner` locked a lock, and where. `where` is the text of print_location_words. */
 const char *lockset_made(struct cb *owner, enum lock_type type, const char *where, char *buffer, size_t size);
 
 #endif

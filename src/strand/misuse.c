@@ -13,25 +13,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *made_scope(struct scope *scope, char *buffer, size_t size)
+const char *misuse_made_scope(struct scope *scope, char *buffer, size_t size)
 {
-    snprintf(buffer, size, "the scope was opened at " BLOCK_PLACE " by strand '%s'", BLOCK_PLACE_OF(&scope->block),
-             cb_name(scope->block.owner));
+    snprintf(buffer, size, "the scope was opened at " BLOCK_LOCATION " by strand '%s'",
+             BLOCK_LOCATION_OF(&scope->block), cb_name(scope->block.owner));
     return buffer;
 }
 
-const char *made_strand(struct cb *c, char *buffer, size_t size)
+const char *misuse_made_strand(struct cb *c, char *buffer, size_t size)
 {
     char where[LOCATION_WORDS];
     if (!c->site)
         snprintf(buffer, size, "strand #%llu is the root strand", (unsigned long long)cb_id(c));
     else
         snprintf(buffer, size, "strand '%s' #%llu was spawned in %s", cb_name(c), (unsigned long long)cb_id(c),
-                 location_found(c->site, where, sizeof where));
+                 print_location_line(c->site, where, sizeof where));
     return buffer;
 }
 
-const char *made_stale(strand handle, char *buffer, size_t size)
+const char *misuse_made_stale(strand handle, char *buffer, size_t size)
 {
     struct cb *c = (struct cb *)(uintptr_t)handle.bits[0];
     char where[LOCATION_WORDS];
@@ -39,11 +39,11 @@ const char *made_stale(strand handle, char *buffer, size_t size)
         !c->site)
         return "";
     snprintf(buffer, size, "strand #%llu had been spawned in %s", (unsigned long long)handle.bits[1],
-             location_found(c->site, where, sizeof where));
+             print_location_line(c->site, where, sizeof where));
     return buffer;
 }
 
-const char *made_at(const char *noun, const void *object, char *buffer, size_t size)
+const char *misuse_made_at(const char *noun, const void *object, char *buffer, size_t size)
 {
     snprintf(buffer, size, "the %s is at %p", noun, object);
     return buffer;
@@ -117,7 +117,7 @@ static const char *for_plain_threads(const char *function)
     return "send by strand_chan_post or by a port";
 }
 
-COLD void must_thread_(const char *function)
+COLD void misuse_plain_thread_(const char *function)
 {
     if (arch_orphan())
         misuse_forked(NULL, function);
@@ -136,7 +136,7 @@ COLD void misuse_null_(const char *function, const char *noun)
     misuse(function, "", "the %s is NULL", noun);
 }
 
-COLD void block_skipped_(struct cb *me, const struct block *block)
+COLD void misuse_block_skipped_(struct cb *me, const struct block *block)
 {
     char made[256] = "";
     if (block)
@@ -149,10 +149,10 @@ COLD void block_skipped_(struct cb *me, const struct block *block)
         cb_name(me), (unsigned long long)cb_id(me), block ? "scope or a deadline block" : "try block or a shield");
 }
 
-COLD struct section_words section_words(struct cb *me)
+COLD struct misuse_section_words misuse_section_words(struct cb *me)
 {
     const struct own *own = own_of(me);
-    struct section_words words = {"inside a no-suspend section", ""};
+    struct misuse_section_words words = {"inside a no-suspend section", ""};
     if (own->section_line == SECTION_OF_HOOK) {
         const struct hook *hook = (const struct hook *)own->section_file;
         snprintf(words.where, sizeof words.where, "inside %s", hook->name);
@@ -170,13 +170,13 @@ COLD struct section_words section_words(struct cb *me)
     return words;
 }
 
-COLD void section_misuse_(struct cb *me, const char *function)
+COLD void misuse_in_section_(struct cb *me, const char *function)
 {
-    struct section_words words = section_words(me);
+    struct misuse_section_words words = misuse_section_words(me);
     misuse(function, words.made, "it may block, %s", words.where);
 }
 
-COLD void hook_thrown_(struct hook *hook)
+COLD void misuse_hook_thrown_(struct hook *hook)
 {
     char where[MADE_WORDS];
     const strand_exception *e = hook->me && own_of(hook->me)->flight ? own_of(hook->me)->flight->exception : NULL;

@@ -12,19 +12,20 @@ __attribute__((noreturn, format(printf, 3, 4))) void misuse(const char *function
 /* Write where an object was made, for `made`. MADE_WORDS bytes are enough. Each returns its buffer, or "". */
 enum { MADE_WORDS = 400 };
 #define MADE_ROOM (char[MADE_WORDS]){0}, MADE_WORDS
-const char *made_scope(struct scope *scope, char *buffer, size_t size);
-const char *made_strand(struct cb *c, char *buffer, size_t size);
+const char *misuse_made_scope(struct scope *scope, char *buffer, size_t size);
+const char *misuse_made_strand(struct cb *c, char *buffer, size_t size);
 /* For a stale handle. Returns "" if the memory serves another strand by now. */
-const char *made_stale(strand handle, char *buffer, size_t size);
+const char *misuse_made_stale(strand handle, char *buffer, size_t size);
 
 /* For an object in the user's memory: its address. */
-const char *made_at(const char *noun, const void *object, char *buffer, size_t size);
+const char *misuse_made_at(const char *noun, const void *object, char *buffer, size_t size);
 
 #define MISUSE(function, made, ...) misuse(function, made, __VA_ARGS__)
-#define MISUSE_SCOPE(function, scope, ...) misuse(function, made_scope(scope, MADE_ROOM), __VA_ARGS__)
-#define MISUSE_AT(function, noun, object, ...) misuse(function, made_at(noun, object, (char[64]){0}, 64), __VA_ARGS__)
-#define MISUSE_STALE(function, handle, ...) misuse(function, made_stale(handle, MADE_ROOM), __VA_ARGS__)
-#define MISUSE_STRAND(function, c, ...) misuse(function, made_strand(c, MADE_ROOM), __VA_ARGS__)
+#define MISUSE_SCOPE(function, scope, ...) misuse(function, misuse_made_scope(scope, MADE_ROOM), __VA_ARGS__)
+#define MISUSE_AT(function, noun, object, ...)                                                                         \
+    misuse(function, misuse_made_at(noun, object, (char[64]){0}, 64), __VA_ARGS__)
+#define MISUSE_STALE(function, handle, ...) misuse(function, misuse_made_stale(handle, MADE_ROOM), __VA_ARGS__)
+#define MISUSE_STRAND(function, c, ...) misuse(function, misuse_made_strand(c, MADE_ROOM), __VA_ARGS__)
 
 /* Misuse of an object of another run of the process. The report does not read the object, which that run may be
  * freeing. */
@@ -49,11 +50,11 @@ static inline void must_be_there(const void *object, const char *noun, const cha
 
 /* Why the caller must not suspend: the section that it is in ("inside a no-suspend section"), and where that was
  * opened. */
-struct section_words {
+struct misuse_section_words {
     char where[192], made[MADE_WORDS];
 };
-struct section_words section_words(struct cb *me);
+struct misuse_section_words misuse_section_words(struct cb *me);
 /* Misuse: blocking in a no-suspend section. */
-void section_misuse_(struct cb *me, const char *function);
+void misuse_in_section_(struct cb *me, const char *function);
 
 #endif

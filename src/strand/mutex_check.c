@@ -48,7 +48,7 @@ void strand_check_unlocked(const void *mutex)
         section_by_mutex(me);
 }
 
-COLD void check_at_end_(struct cb *c)
+COLD void mutex_check_at_end_(struct cb *c)
 {
     char where[256];
     snprintf(where, sizeof where, "the lock was taken at %s:%d", own_of(c)->checked->file, own_of(c)->checked->line);

@@ -50,7 +50,7 @@ const char *pool_made(const struct opened_pool *op, char *buffer, size_t size)
         snprintf(buffer, size, "the pool is the run's first one");
     else
         snprintf(buffer, size, "the pool '%s' was opened in %s", op->name,
-                 location_found(op->site, where, sizeof where));
+                 print_location_line(op->site, where, sizeof where));
     return buffer;
 }
 
@@ -119,7 +119,7 @@ struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const c
     if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, op)) &&
         word_serial(atomic_load_explicit(&op->word, memory_order_relaxed)) == serial)
         misuse_foreign(function, "pool");
-    if (!ref_take_with_outsiders(thread, &op->word, serial)) /* strand_run_stop */
+    if (!handle_ref_take_with_outsiders(thread, &op->word, serial)) /* strand_run_stop */
         MISUSE(function, made_stale_pool(op, serial, MADE_ROOM),
                "the pool is gone: its scope has been left. Open it in a scope that ends after its users");
     return op;

@@ -39,7 +39,7 @@ void print_text(int fd, const char *format, ...)
         write_line(fd, text, (size_t)length < sizeof text ? (size_t)length : sizeof text - 1);
 }
 
-const char *location_words(struct arch_names *names, void *ip, char *buffer, size_t size)
+const char *print_location_words(struct arch_names *names, void *ip, char *buffer, size_t size)
 {
     char name[160], line[100];
     uintptr_t offset;
@@ -48,10 +48,10 @@ const char *location_words(struct arch_names *names, void *ip, char *buffer, siz
     return buffer;
 }
 
-const char *location_found(void *ip, char *buffer, size_t size)
+const char *print_location_line(void *ip, char *buffer, size_t size)
 {
     struct arch_names *names = arch_names_open();
-    location_words(names, ip, buffer, size);
+    print_location_words(names, ip, buffer, size);
     arch_names_close(names);
     return buffer;
 }
@@ -60,7 +60,7 @@ const char *location_found(void *ip, char *buffer, size_t size)
 static void frame(int fd, struct arch_names *names, int indent, const char *at, void *ip, unsigned times)
 {
     char location[LOCATION_WORDS];
-    print_text(fd, "%*s%s %s", indent, "", at, location_words(names, ip, location, sizeof location));
+    print_text(fd, "%*s%s %s", indent, "", at, print_location_words(names, ip, location, sizeof location));
     if (times > 1)
         print_text(fd, ", %u times", times);
     print_text(fd, "\n");
@@ -75,13 +75,13 @@ void print_trace(int fd, struct arch_names *names, int indent, const char *at, v
     }
 }
 
-const char *error_words(int code)
+const char *print_error_words(int code)
 {
     const char *words = strerrordesc_np(code < 0 ? -code : code);
     return words ? words : "unknown error";
 }
 
-const char *refusal_words(struct thread *thread, int error, char *text, size_t room)
+const char *print_refusal_words(struct thread *thread, int error, char *text, size_t room)
 {
     struct subprocess *sub = thread->sub;
     size_t taken = atomic_load_explicit(&sub->memory.taken, memory_order_relaxed);
@@ -91,7 +91,7 @@ const char *refusal_words(struct thread *thread, int error, char *text, size_t r
     else if (error == -EAGAIN)
         snprintf(text, room, "options.max_stack_bytes is %zu, and %zu are in use", sub->memory.most, taken);
     else
-        snprintf(text, room, "%s", error_words(error));
+        snprintf(text, room, "%s", print_error_words(error));
     return text;
 }
 
@@ -113,7 +113,7 @@ void print_here(int fd, struct cb *me)
     print_frames(fd, ips, count);
 }
 
-COLD void overflow_report(struct thread *thread, enum overflow how, void *ucontext)
+COLD void print_overflow(struct thread *thread, enum overflow how, void *ucontext)
 {
     static const char *const found[] = {
         [OVERFLOW_GUARD] = "",
@@ -132,8 +132,8 @@ COLD void overflow_report(struct thread *thread, enum overflow how, void *uconte
         abort();
 }
 
-COLD void stack_left_(struct thread *thread, const char *sp)
+COLD void print_stack_left_(struct thread *thread, const char *sp)
 {
     if (stack_is_anothers(&thread->stacks, sp))
-        overflow_report(thread, OVERFLOW_STEPPED_OVER, NULL);
+        print_overflow(thread, OVERFLOW_STEPPED_OVER, NULL);
 }

@@ -14,14 +14,14 @@ void print_here(int fd, struct cb *me);
 /* Writes the location of a return address: "function+0x12 (file.c:41)", without the line if that is not known. `names`
  * comes from arch_names_open, or is NULL. LOCATION_WORDS bytes are always enough. */
 enum { LOCATION_WORDS = 288 };
-const char *location_words(struct arch_names *names, void *ip, char *buffer, size_t size);
-/* As location_words, with the line. Takes milliseconds: for reports of mistakes, not while threads are held or strands
- * run. */
-const char *location_found(void *ip, char *buffer, size_t size);
+const char *print_location_words(struct arch_names *names, void *ip, char *buffer, size_t size);
+/* As print_location_words, with the line. Takes milliseconds: for reports of mistakes, not while threads are held or
+ * strands run. */
+const char *print_location_line(void *ip, char *buffer, size_t size);
 /* Returns the text of an errno code of either sign. */
-const char *error_words(int code);
+const char *print_error_words(int code);
 /* Writes why this thread was just refused memory for a stack. Returns text. */
-const char *refusal_words(struct thread *thread, int error, char *text, size_t room);
+const char *print_refusal_words(struct thread *thread, int error, char *text, size_t room);
 /* Prints a line per frame: " at function+0x12". */
 void print_frames(int fd, void **ips, size_t count);
 /* As print_frames, with the names that the caller has opened, or NULL, an indentation, and another word for "at".
@@ -30,7 +30,7 @@ void print_trace(int fd, struct arch_names *names, int indent, const char *at, v
 /* Reports that the stack of the thread's strand has overflowed. ucontext: the context of the fault; the report then
  * returns. NULL: no fault; the program ends here. */
 enum overflow { OVERFLOW_GUARD, OVERFLOW_STEPPED_OVER, OVERFLOW_CANARY };
-void overflow_report(struct thread *thread, enum overflow how, void *ucontext);
+void print_overflow(struct thread *thread, enum overflow how, void *ucontext);
 /* Diagnostics that src/debug registers for a run. The caller is a strand, or a thread of a pool that runs no strand and
  * holds no lock of its pool. The other threads are held meanwhile. */
 struct reports {

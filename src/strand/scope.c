@@ -130,11 +130,11 @@ int scope_own(struct thread *thread, struct cb *me, strand_scope handle, struct 
         (void)take_over(thread, scope_of_owner(me, handle, function), owned);
         return 0;
     }
-    struct scope *scope = ref_scope(thread, handle, function);
+    struct scope *scope = handle_ref_scope(thread, handle, function);
     if (!scope)
         return -ECANCELED;
     bool open = take_over(thread, scope, owned);
-    unref_scope(thread, scope);
+    handle_unref_scope(thread, scope);
     return open ? 0 : -ECANCELED;
 }
 
@@ -145,7 +145,7 @@ void strand_scope_cancel(strand_scope handle, const char *why)
     struct thread *thread = must_be_strand("strand_scope_cancel");
     struct cb *me = current_of(thread);
     struct scope *scope =
-        handle_is_open(handle) ? ref_scope(thread, handle, "strand_scope_cancel") : handle_scope(handle);
+        handle_is_open(handle) ? handle_ref_scope(thread, handle, "strand_scope_cancel") : handle_scope(handle);
     if (!scope && handle_is_open(handle))
         return; /* the scope has been left, so all its children have ended */
     if (!scope)
@@ -169,7 +169,7 @@ void strand_scope_cancel(strand_scope handle, const char *why)
     batch_deliver(thread, &batch);
     cancel_reason_release(reason);
     if (handle_is_open(handle))
-        unref_scope(thread, scope);
+        handle_unref_scope(thread, scope);
 }
 
 /* ---- queries and waits ------------------------------------------------------------------------------ */
@@ -189,11 +189,11 @@ size_t strand_scope_count(strand_scope handle)
     struct cb *me = current_of(thread);
     if (!handle_is_open(handle))
         return count_of(thread, scope_of_owner(me, handle, "strand_scope_count"));
-    struct scope *scope = ref_scope(thread, handle, "strand_scope_count");
+    struct scope *scope = handle_ref_scope(thread, handle, "strand_scope_count");
     if (!scope)
         return 0;
     size_t count = count_of(thread, scope);
-    unref_scope(thread, scope);
+    handle_unref_scope(thread, scope);
     return count;
 }
 

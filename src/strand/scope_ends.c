@@ -56,7 +56,7 @@ static void list_end(struct scope *scope, struct cb *child)
     if (!scope_has_winner(scope) && scope->unseen == &scope->ended)
         scope->unseen = &child->wait.node.link;
     child->listed = true;
-    child->slow_end = true; /* in a plain scope too, end_consume_slowly has to consume it */
+    child->slow_end = true; /* in a plain scope too, scope_ends_consume_slow_ has to consume it */
     scope->ends++;
     const unsigned consumes = STRAND_SERVICE | STRAND_FIRST_WINS;
     if (UNLIKELY(scope->ends == HOARD) && scope->flags && !(scope->flags & consumes))
@@ -160,7 +160,7 @@ void scope_forget(struct thread *thread, struct scope *scope, struct cb *child)
         interrupt_lower(thread, scope->block.owner);
 }
 
-COLD void end_consume_slowly(struct thread *thread, struct scope *scope, struct cb *child)
+COLD void scope_ends_consume_slow_(struct thread *thread, struct scope *scope, struct cb *child)
 {
     scope_forget(thread, scope, child);
     end_retire(thread, child);

@@ -54,7 +54,7 @@ static inline void section_leave(struct cb *me, const struct strand_guard_ *guar
 }
 
 /* The strand ends: misuse if it holds a mutex. */
-void check_at_end_(struct cb *c);
+void mutex_check_at_end_(struct cb *c);
 
 #if defined(__clang__)
 #define NO_ANALYSIS __attribute__((no_thread_safety_analysis)) /* the declarations' annotations are for callers */

@@ -150,7 +150,7 @@ static int scope_of_other_strand(struct thread *thread, struct cb *me, strand_sc
 {
     if (!handle_is_open(handle))
         scope_of_owner(me, handle, function); /* misuse */
-    *out = ref_scope(thread, handle, function);
+    *out = handle_ref_scope(thread, handle, function);
     return *out ? 0 : -ECANCELED;
 }
 
@@ -258,7 +258,7 @@ int spawn_planned(struct thread *thread, struct cb *me, strand_scope handle, con
     if (error && arrived)
         pool_turn_back(thread, pool);
     if (!mine)
-        unref_scope(thread, scope);
+        handle_unref_scope(thread, scope);
     return error;
 }
 

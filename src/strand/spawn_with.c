@@ -40,7 +40,7 @@ static int plan_extra(struct thread *thread, struct spawn_plan *plan, const stra
         memcpy(extra->name, name, length);
     extra->name[length] = '\0';
     if (size) {
-        must_not_hold_address(thread, args, size, NULL, "the argument", "strand_spawn_with");
+        must_not_escape_copied(thread, args, size, NULL, "the argument", "strand_spawn_with");
         plan->arg = memcpy(extra + 1, args, size);
     }
     plan->extra = extra;
@@ -135,7 +135,7 @@ strand strand_spawn_with(strand_scope scope, const strand_attr *attr, strand_fn 
     if (UNLIKELY(error)) {
         if (plan.pin)
             pool_unpin(plan.pin);
-        extra_free(plan.extra, plan.wipes);
+        cb_extra_free(plan.extra, plan.wipes);
         spawn_throw(me, error);
     }
     return result;

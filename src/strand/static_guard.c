@@ -59,7 +59,7 @@ static COLD void report_wait(struct thread *thread, struct cb *me)
         "the constructor waits for it%s, or uses the object itself, neither continues: construct the object before "
         "the strands that use it%s%s",
         who, me && own_of(me)->section_file ? ", or needs its thread, which it holds in a no-suspend section" : "",
-        me ? "; " : "", me ? made_strand(me, made, sizeof made) : "");
+        me ? "; " : "", me ? misuse_made_strand(me, made, sizeof made) : "");
     if (me)
         log_text(runtime_of(thread), text);
     else

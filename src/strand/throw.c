@@ -145,7 +145,7 @@ NOINLINE int64_t strand_must_(int64_t result, const char *argument)
     size_t length = strlen(call);
     const char *end = length > MOST ? "...: " : length ? ": " : "";
     strand_exception *e = exception_new(&STRAND_SYSTEM, "%.*s%s%s", (int)(length < MOST ? length : MOST), call, end,
-                                        error_words((int)result));
+                                        print_error_words((int)result));
     e->code = (int)result;
     exception_throw_traced(me, e, SEGMENT_THROWN);
 }
@@ -159,7 +159,7 @@ NOINLINE int64_t strand_must(int64_t result)
 
 NOINLINE void throw_system(struct cb *me, int error, const char *what)
 {
-    strand_exception *e = exception_new(&STRAND_SYSTEM, "%s: %s", what, error_words(error));
+    strand_exception *e = exception_new(&STRAND_SYSTEM, "%s: %s", what, print_error_words(error));
     e->code = error;
     exception_throw_traced(me, e, SEGMENT_THROWN);
 }

@@ -67,7 +67,7 @@ ARCH_NOT_INSTRUMENTED static void leave_body(struct thread *thread, struct cb *m
 {
     struct own *own = own_of(me);
     if (UNLIKELY(own->tries != frame))
-        block_skipped_(me, NULL);
+        misuse_block_skipped_(me, NULL);
     cxx_set_aside(thread, me);
     own->tries = frame->outer;
     if (own->flight == frame->in_flight) {
@@ -75,7 +75,7 @@ ARCH_NOT_INSTRUMENTED static void leave_body(struct thread *thread, struct cb *m
         return;
     }
     if (UNLIKELY(own->depth != frame->depth))
-        block_skipped_(me, own->blocks);
+        misuse_block_skipped_(me, own->blocks);
     frame->caught = exception_land(me, frame->in_flight);
     own->floor = frame->floor;
     frame->state = TRY_CAUGHT;

@@ -79,7 +79,7 @@ void worker_end(struct thread *thread)
 
 static const struct slab_source chunks = {ARCH_CHUNK, arch_chunk_take, arch_chunk_give, arch_pause};
 
-void slabs_open(struct runtime *runtime)
+void worker_open_slabs(struct runtime *runtime)
 {
     unsigned type = 0; /* a number per slab: each has its own list of chunks */
     for (const struct layer *const *layer = runtime->layers; *layer; layer++)
@@ -90,7 +90,7 @@ void slabs_open(struct runtime *runtime)
         }
 }
 
-void slabs_close(struct runtime *runtime)
+void worker_close_slabs(struct runtime *runtime)
 {
     for (const struct layer *const *layer = runtime->layers; *layer; layer++)
         for (size_t i = 0; i < (*layer)->slabs_count; i++)

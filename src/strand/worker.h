@@ -7,8 +7,8 @@
 #include "core.h"
 
 /* Open and close the slabs of all layers: before the first thread of the run, and after its last one. */
-void slabs_open(struct runtime *runtime);
-void slabs_close(struct runtime *runtime);
+void worker_open_slabs(struct runtime *runtime);
+void worker_close_slabs(struct runtime *runtime);
 
 /* Initialises the record of a thread that inspects strands but runs none. The record is zero before. */
 void worker_open_outside(struct worker *worker, struct runtime *runtime);

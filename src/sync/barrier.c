@@ -84,7 +84,7 @@ bool strand_barrier_wait(strand_barrier *handle)
     if (UNLIKELY(!barrier->parties))
         MISUSE_AT("strand_barrier_wait", "barrier", barrier,
                   "the barrier is for 0 strands: set it to STRAND_BARRIER_INIT(n)");
-    must_lie_elsewhere(thread, barrier, "barrier", "strand_barrier_wait");
+    must_not_escape_object(thread, barrier, "barrier", "strand_barrier_wait");
     may_block(thread, me, "strand_barrier_wait");
     while (!come(thread, me, barrier)) {
         if (LIKELY(gate_park(&thread, me, &barrier->gate, own_of(me)->floor, &rules)))

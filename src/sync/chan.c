@@ -23,7 +23,7 @@ static const char *made(const struct chan *chan, char *buffer, size_t size)
 {
     char where[LOCATION_WORDS];
     snprintf(buffer, size, "the channel '%s' was opened in %s", chan->name,
-             location_found(chan->site, where, sizeof where));
+             print_location_line(chan->site, where, sizeof where));
     return buffer;
 }
 

@@ -138,7 +138,7 @@ static int post_at_once(struct thread *thread, struct chan *chan, strand_chan ha
 {
     size_t size = chan->size;
     struct wait_node *receiver;
-    must_not_hold_address(thread, value, size, &chan->lock, "the value", "strand_chan_post");
+    must_not_escape_copied(thread, value, size, &chan->lock, "the value", "strand_chan_post");
     if (!chan->closed && place(thread, chan, value, &receiver)) {
         chan_unlock(thread, chan);
         if (receiver)
@@ -169,7 +169,7 @@ static int post(struct chan *chan, strand_chan handle, const void *value)
 {
     struct thread *thread = thread_self(); /* NULL: a plain thread */
     if (thread && thread->current)
-        must_not_hold_address(thread, value, chan->size, NULL, "the value", "strand_chan_post");
+        must_not_escape_copied(thread, value, chan->size, NULL, "the value", "strand_chan_post");
     struct posted *posted = make_posted(thread, chan->size, value);
     if (!posted)
         return -ENOMEM;

@@ -94,7 +94,7 @@ static inline __attribute__((always_inline)) enum quick chan_transfer_quick_rece
 static inline void chan_transfer_check(struct thread *thread, struct chan *chan, const void *value,
                                        const char *function)
 {
-    must_not_hold_address(thread, value, chan->size, &chan->lock, "the value", function);
+    must_not_escape_copied(thread, value, chan->size, &chan->lock, "the value", function);
 }
 
 #endif

@@ -30,7 +30,7 @@ void strand_condition_wait(strand_condition *condition, strand_mutex *handle)
     must_be_there(mutex, "mutex", "strand_condition_wait");
     if (UNLIKELY(!mutex_is_held_by(mutex, me)))
         mutex_not_held(thread, mutex, "strand_condition_wait");
-    must_lie_elsewhere(thread, gate, "condition", "strand_condition_wait");
+    must_not_escape_object(thread, gate, "condition", "strand_condition_wait");
     may_block(thread, me, "strand_condition_wait");
     uint64_t value = gate_lock(thread, gate);
     gate_stand(thread, me, gate, value, BLOCKED_CONDITION, 0, own_of(me)->floor);
@@ -54,7 +54,7 @@ void strand_condition_signal(strand_condition *condition)
     must_be_there(gate, "condition", "strand_condition_signal");
     if (!is_waited_for(gate))
         return;
-    must_lie_elsewhere(thread, gate, "condition", "strand_condition_signal");
+    must_not_escape_object(thread, gate, "condition", "strand_condition_signal");
     uint64_t value = gate_lock(thread, gate);
     struct wait_node *first = gate_claim_next(thread, gate);
     gate_unlock(gate, value);
@@ -70,7 +70,7 @@ void strand_condition_broadcast(strand_condition *condition)
     must_be_there(gate, "condition", "strand_condition_broadcast");
     if (!is_waited_for(gate))
         return;
-    must_lie_elsewhere(thread, gate, "condition", "strand_condition_broadcast");
+    must_not_escape_object(thread, gate, "condition", "strand_condition_broadcast");
     batch_init(&batch);
     uint64_t value = gate_lock(thread, gate);
     gate_claim_all(thread, gate, &batch);

@@ -50,7 +50,7 @@ static inline void wait_for(struct gate *gate, const char *noun, unsigned why, c
         yield_if_asked(thread);
         return;
     }
-    must_lie_elsewhere(thread, gate, noun, function);
+    must_not_escape_object(thread, gate, noun, function);
     gate_enter(thread, me, gate, why, 0, rules);
 }
 
@@ -66,7 +66,7 @@ static void set_to(struct gate *gate, uint64_t value, const char *function)
     struct thread *thread = must_be_strand(function);
     struct batch batch;
     must_be_there(gate, "event", function);
-    must_lie_elsewhere(thread, gate, "event", function);
+    must_not_escape_object(thread, gate, "event", function);
     batch_init(&batch);
     (void)gate_lock(thread, gate);
     gate_unlock(gate, gate_settle(thread, gate, value, &event_rules, &batch));
@@ -103,7 +103,7 @@ static NOINLINE void down_slowly(struct thread *thread, struct gate *gate, const
                                  const char *function)
 {
     struct batch batch;
-    must_lie_elsewhere(thread, gate, noun, function);
+    must_not_escape_object(thread, gate, noun, function);
     batch_init(&batch);
     uint64_t value = gate_lock(thread, gate);
     if (UNLIKELY(value < n)) {
@@ -141,7 +141,7 @@ void strand_group_add(strand_group *group, uint32_t n)
     while (!(word & GATE_BITS))
         if (LIKELY(gate_give(thread, gate, &word, word + n)))
             return;
-    must_lie_elsewhere(thread, gate, "group", "strand_group_add");
+    must_not_escape_object(thread, gate, "group", "strand_group_add");
     gate_change(thread, gate, n, &count_rules);
 }
 

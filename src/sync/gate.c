@@ -195,7 +195,7 @@ enum answer gate_stand_case(struct thread *thread, struct cb *me, strand_case *c
                             uintptr_t want, const struct gate_rules *rules)
 {
     c->result = 0;
-    must_lie_elsewhere(thread, gate_in(c), "object of a case", "strand_select");
+    must_not_escape_object(thread, gate_in(c), "object of a case", "strand_select");
     if (!node)
         return gate_try(thread, gate_in(c), want, rules) ? SOURCE_DONE : SOURCE_NOT;
     node->value = (void *)want;

@@ -23,7 +23,7 @@
  * RUNS      all strands at a gate are of one run. Waiting behind a strand of another run, or claiming it, is misuse;
  *           passing uncontended is not detected.
  * PLACE     a gate in the stack of the caller's shared fibre is another strand's memory while the caller is inactive:
- *           each function refuses it on its slow path, before it takes LOCK (must_lie_elsewhere).
+ *           each function refuses it on its slow path, before it takes LOCK (must_not_escape_object).
  * NOT DONE  a spin lock beside the word: its unlock would touch the object after the release, against [G3]. Unlocking
  *           by a subtraction, which is faster than compare-and-swap: the word would show the object as free while the
  *           releasing strand still has to hand over, against [G3]. Waking the first waiter and letting it compete,

@@ -60,7 +60,7 @@ static bool take_soon(struct thread *thread, struct cb *me, struct mutex *mutex)
 static const char *made(struct cb *owner, struct mutex *mutex, char *buffer, size_t size)
 {
     char where[LOCATION_WORDS];
-    location_found(plain_load(&mutex->site, memory_order_relaxed), where, sizeof where);
+    print_location_line(plain_load(&mutex->site, memory_order_relaxed), where, sizeof where);
     return lockset_made(owner, LOCK_MUTEX, where, buffer, size);
 }
 
@@ -75,7 +75,7 @@ static NOINLINE bool take_slowly(struct thread **thread, struct cb *me, struct m
 {
     if (UNLIKELY(mutex_is_held_by(mutex, me)))
         own_mutex(me, mutex);
-    must_lie_elsewhere(*thread, mutex, "mutex", "strand_mutex_lock");
+    must_not_escape_object(*thread, mutex, "mutex", "strand_mutex_lock");
     if ((*thread)->concurrent && take_soon(*thread, me, mutex))
         return true;
     uint64_t owner = gate_lock(*thread, &mutex->gate);
@@ -96,7 +96,7 @@ static NOINLINE void strand_mutex_lock_(struct mutex *mutex, void *site, const c
     must_be_there(mutex, "mutex", function);
     may_block(thread, me, function);
     if (UNLIKELY(thread_is_asked_for(thread)) && is_free(mutex))
-        thread = yield_before_taking(thread, me);
+        thread = interrupt_yield_before_taking(thread, me);
     lockset_reserve(thread, me, "a mutex");
     while (UNLIKELY(!(is_free(mutex) && take_free(thread, me, mutex)) &&
                     !take_slowly(&thread, me, mutex, own_of(me)->floor)))
@@ -157,7 +157,7 @@ void mutex_lock_again(struct thread **thread, struct cb *me, struct mutex *mutex
 /* Hand the mutex to the first waiter. */
 static NOINLINE void hand_over(struct thread *thread, struct mutex *mutex)
 {
-    must_lie_elsewhere(thread, mutex, "mutex", "strand_mutex_unlock");
+    must_not_escape_object(thread, mutex, "mutex", "strand_mutex_unlock");
     (void)gate_lock(thread, &mutex->gate);
     struct wait_node *next = gate_claim_next(thread, &mutex->gate);
     gate_unlock(&mutex->gate, next ? (uintptr_t)next->waiter : 0);
@@ -184,7 +184,7 @@ COLD void mutex_not_held(struct thread *thread, struct mutex *mutex, const char 
 {
     char text[256];
     uint64_t owner = gate_lock(thread, &mutex->gate); /* the owner can't change meanwhile */
-    made_at("mutex", mutex, text, sizeof text);
+    misuse_made_at("mutex", mutex, text, sizeof text);
     if (owner)
         made((struct cb *)(uintptr_t)owner, mutex, text, sizeof text);
     gate_unlock(&mutex->gate, owner); /* a misuse hook may read the mutex */

@@ -72,7 +72,7 @@ static void *run(struct once *once, strand_fn *fn, void *arg)
 /* Returns true if the caller has to run the function, false if it is done. */
 static bool must_run(struct thread *thread, struct cb *me, struct once *once)
 {
-    must_lie_elsewhere(thread, once, "once", "strand_once_run");
+    must_not_escape_object(thread, once, "once", "strand_once_run");
     for (;;) {
         uint64_t value = gate_lock(thread, &once->gate);
         if (UNLIKELY(value == (uintptr_t)me)) {

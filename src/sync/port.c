@@ -141,7 +141,7 @@ static void check_content(const void *message, size_t size)
     struct thread *thread = thread_self();
     const struct fibre *fibre = thread ? plain_load(&thread->current, memory_order_relaxed) : NULL;
     if (UNLIKELY(fibre && fibre_is_shared(fibre)) && shared_fibre_has(fibre, __builtin_frame_address(0)))
-        must_not_hold_address(thread, message, size, NULL, "the message", "strand_port_send");
+        must_not_escape_copied(thread, message, size, NULL, "the message", "strand_port_send");
 }
 
 int strand_port_send(strand_port handle, const void *message, size_t size)
@@ -254,7 +254,7 @@ static const char *made(const struct port *port, char *buffer, size_t size)
 {
     char where[LOCATION_WORDS];
     snprintf(buffer, size, "the port '%s' was opened in %s", port->name,
-             location_found(port->site, where, sizeof where));
+             print_location_line(port->site, where, sizeof where));
     return buffer;
 }
 

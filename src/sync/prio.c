@@ -27,7 +27,7 @@ const char *prio_made(const struct prio *sem, char *buffer, size_t size)
 {
     char where[LOCATION_WORDS];
     snprintf(buffer, size, "%s #%llu was made in %s", sem->name, (unsigned long long)sem->serial,
-             location_found(sem->site, where, sizeof where));
+             print_location_line(sem->site, where, sizeof where));
     return buffer;
 }
 
@@ -49,7 +49,7 @@ static COLD struct prio *not_usable(struct thread *thread, const struct prio *se
     struct cb *me = current_of(thread);
     if (atomic_load_explicit(&sem->asking, memory_order_relaxed) != me)
         return (struct prio *)(uintptr_t)sem; /* another strand runs the function */
-    struct section_words words = section_words(me);
+    struct misuse_section_words words = misuse_section_words(me);
     misuse(function, words.made, "it uses the semaphore %s, which the semaphore itself has called", words.where);
 }
 
@@ -79,7 +79,7 @@ void prio_make(struct thread *thread, strand_prio_semaphore *handle, const stran
                const char *function)
 {
     struct prio *sem = (struct prio *)(uintptr_t)handle;
-    must_lie_elsewhere(thread, sem, "semaphore", function);
+    must_not_escape_object(thread, sem, "semaphore", function);
     must_not_escape(thread, options->arg, "options.arg", function);
     must_not_escape(thread, options->name, "the name", function); /* the pointer is kept */
     size_t waiting = waiting_at(thread, sem);
@@ -135,7 +135,7 @@ OWN_INLINE void ticket_put(struct thread *thread, struct ticket *ticket)
 
 static inline bool is_free_for(struct prio *sem, const void *key)
 {
-    return sem->in_flight < sem->limit && (!sem->priority || queue_ask(sem, key) != STRAND_NOT_NOW);
+    return sem->in_flight < sem->limit && (!sem->priority || prio_queue_ask(sem, key) != STRAND_NOT_NOW);
 }
 
 /* Hand the free permit to the best strand that still waits. Returns that strand, or NULL if no strand takes it. */

@@ -96,8 +96,8 @@ void prio_queue_remove(struct prio *sem, struct ticket *ticket);
 /* The ticket that goes next. NULL: the queue is empty, or no waiter may go. */
 struct ticket *prio_queue_best(struct prio *sem);
 /* The worst ticket for which `may` returns true, or NULL. */
-struct ticket *queue_worst(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
-                           struct thread *thread);
+struct ticket *prio_queue_worst(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
+                                struct thread *thread);
 /* A waiter and the priority that it had when `priority` was called for it. */
 struct rated {
     int64_t priority;
@@ -106,10 +106,10 @@ struct rated {
 };
 /* With `priority`: call it once for each waiter for which `may` returns true, and fill `rated`, which has room for all
  * waiters, from the worst to the best. Returns their number. O(n log n). */
-size_t queue_rate(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket), struct thread *thread,
-                  struct rated *rated);
+size_t prio_queue_rate(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
+                       struct thread *thread, struct rated *rated);
 /* The priority that a key has now. */
-int64_t queue_ask(struct prio *sem, const void *key);
+int64_t prio_queue_ask(struct prio *sem, const void *key);
 /* Whether a newcomer with this key goes before a ticket. */
 bool prio_queue_is_before(struct prio *sem, const void *key, struct ticket *ticket);
 

@@ -70,7 +70,7 @@ static enum pruned prune(struct thread *thread, struct prio *sem, struct ticket 
 enum pruned prio_prune_one(struct thread *thread, struct prio *sem, struct cancel_reason *reason, bool comes,
                            const void *key, struct batch *batch)
 {
-    struct ticket *worst = queue_worst(sem, may_go, thread);
+    struct ticket *worst = prio_queue_worst(sem, may_go, thread);
     if (!worst)
         return PRUNED_NOBODY;
     if (comes && !is_gone(worst) && !prio_queue_is_before(sem, key, worst))
@@ -85,7 +85,7 @@ static size_t prune_all(struct thread *thread, struct prio *sem, size_t keep, st
     size_t count = 0;
     prio_forget_gone(sem);
     if (rated) {
-        size_t all = queue_rate(sem, may_go, thread, rated);
+        size_t all = prio_queue_rate(sem, may_go, thread, rated);
         for (size_t i = 0; i < all && sem->waiting > keep; i++)
             count += prune(thread, sem, rated[i].ticket, reason, batch) == PRUNED_ONE;
         return count;

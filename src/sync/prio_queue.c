@@ -40,7 +40,7 @@ static void asked(struct hook *hook)
     hook_over(hook);
 }
 
-NOINLINE int64_t queue_ask(struct prio *sem, const void *key)
+NOINLINE int64_t prio_queue_ask(struct prio *sem, const void *key)
 {
     struct hook hook ASKING(sem);
     ask(&hook);
@@ -144,8 +144,8 @@ static struct ticket *ask_for_worst(struct prio *sem, bool (*may)(struct thread 
     return worst;
 }
 
-struct ticket *queue_worst(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
-                           struct thread *thread)
+struct ticket *prio_queue_worst(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
+                                struct thread *thread)
 {
     if (sem->priority)
         return ask_for_worst(sem, may, thread);
@@ -162,8 +162,8 @@ static bool is_worse(const void *a, const void *b)
     return one->priority != other->priority ? one->priority < other->priority : one->age < other->age;
 }
 
-size_t queue_rate(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket), struct thread *thread,
-                  struct rated *rated)
+size_t prio_queue_rate(struct prio *sem, bool (*may)(struct thread *thread, struct ticket *ticket),
+                       struct thread *thread, struct rated *rated)
 {
     size_t count = 0;
     struct hook hook ASKING(sem);
@@ -183,7 +183,7 @@ size_t queue_rate(struct prio *sem, bool (*may)(struct thread *thread, struct ti
 bool prio_queue_is_before(struct prio *sem, const void *key, struct ticket *ticket)
 {
     if (sem->priority)
-        return queue_ask(sem, key) > queue_ask(sem, ticket->key);
+        return prio_queue_ask(sem, key) > prio_queue_ask(sem, ticket->key);
     if (!sem->compare)
         return false;
     struct hook hook ASKING(sem);

@@ -56,7 +56,7 @@ static inline bool take_free(struct thread *thread, struct rwlock *lock, uint64_
 /* Release with the help of the queue: there are waiters, or another strand has the lock bit. */
 static void give_slowly(struct thread *thread, struct rwlock *lock, uint64_t want, const char *function)
 {
-    must_lie_elsewhere(thread, lock, "lock", function);
+    must_not_escape_object(thread, lock, "lock", function);
     gate_change(thread, &lock->gate, -want, &rules);
 }
 
@@ -67,14 +67,15 @@ static void refuse_own(struct cb *me, struct rwlock *lock, enum lock_type type, 
     struct lockset_entry entry = lockset_find(me, lock, type);
     if (UNLIKELY(entry.what != 0))
         misuse(function,
-               lockset_made(me, type, location_found(entry.site, (char[LOCATION_WORDS]){0}, LOCATION_WORDS), MADE_ROOM),
+               lockset_made(me, type, print_location_line(entry.site, (char[LOCATION_WORDS]){0}, LOCATION_WORDS),
+                            MADE_ROOM),
                "the caller holds the lock as %s, and would wait for itself: release it first", as);
 }
 
 static NOINLINE void take_slowly(struct thread *thread, struct cb *me, struct rwlock *lock, uint64_t want,
                                  const char *function)
 {
-    must_lie_elsewhere(thread, lock, "lock", function);
+    must_not_escape_object(thread, lock, "lock", function);
     refuse_own(me, lock, LOCK_WRITE, "its writer", function);
     if (want == READER && UNLIKELY(lockset_find(me, lock, LOCK_READ).what != 0) &&
         gate_try(thread, &lock->gate, want, &rules))
@@ -90,7 +91,7 @@ static inline void lock(struct rwlock *lock, uint64_t want, void *site, const ch
     must_be_there(lock, "lock", function);
     may_block(thread, me, function);
     if (UNLIKELY(thread_is_asked_for(thread)) && gate_is_free(&lock->gate, want, &rules))
-        thread = yield_before_taking(thread, me);
+        thread = interrupt_yield_before_taking(thread, me);
     lockset_reserve(thread, me, "a read-write lock");
     if (UNLIKELY(!take_free(thread, lock, want)))
         take_slowly(thread, me, lock, want, function);
@@ -115,7 +116,7 @@ static inline int try(strand_rwlock *handle, uint64_t want, void *site, const ch
     must_be_there(lock, "lock", function);
     lockset_reserve(thread, me, "a read-write lock");
     if (!take_free(thread, lock, want)) {
-        must_lie_elsewhere(thread, lock, "lock", function);
+        must_not_escape_object(thread, lock, "lock", function);
         if (!gate_try(thread, &lock->gate, want, &rules))
             return -EAGAIN;
     }

@@ -36,7 +36,7 @@ static strand other_in(const strand_case *c)
 
 static enum answer end_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
-    struct cb *other = ref_cb(thread, other_in(c), "strand_select");
+    struct cb *other = handle_ref_cb(thread, other_in(c), "strand_select");
     if (!other) {
         end_seen(other_in(c));
         return source_settle(thread, me, c, node);
@@ -44,7 +44,7 @@ static enum answer end_stand(struct thread *thread, struct cb *me, strand_case *
     if (UNLIKELY(other == me))
         MISUSE_STRAND("strand_select", me, "a strand can't wait for its own end: let another strand wait");
     bool waits = node ? ends_link(thread, other, node) : !ended(other);
-    unref_cb(thread, other);
+    handle_unref_cb(thread, other);
     if (waits)
         return SOURCE_NOT;
     end_seen(other_in(c));

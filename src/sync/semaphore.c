@@ -84,10 +84,10 @@ static inline void acquire(strand_semaphore *handle, uint32_t n, const char *fun
     check(semaphore, n, function);
     may_block(thread, me, function);
     if (UNLIKELY(thread_is_asked_for(thread)) && gate_is_free(&semaphore->gate, n, &rules))
-        thread = yield_before_taking(thread, me);
+        thread = interrupt_yield_before_taking(thread, me);
     if (LIKELY(!n || take_free(thread, semaphore, n)))
         return;
-    must_lie_elsewhere(thread, semaphore, "semaphore", function);
+    must_not_escape_object(thread, semaphore, "semaphore", function);
     gate_enter(thread, me, &semaphore->gate, BLOCKED_SEMAPHORE, n, &rules);
 }
 
@@ -108,7 +108,7 @@ static inline int try(strand_semaphore *handle, uint32_t n, const char *function
     check(semaphore, n, function);
     if (!n || take_free(thread, semaphore, n))
         return 0;
-    must_lie_elsewhere(thread, semaphore, "semaphore", function);
+    must_not_escape_object(thread, semaphore, "semaphore", function);
     return gate_try(thread, &semaphore->gate, n, &rules) ? 0 : -EAGAIN;
 }
 
@@ -145,7 +145,7 @@ static NOINLINE void release_slowly(struct thread *thread, struct semaphore *sem
                                     const char *function)
 {
     struct batch batch;
-    must_lie_elsewhere(thread, semaphore, "semaphore", function);
+    must_not_escape_object(thread, semaphore, "semaphore", function);
     batch_init(&batch);
     uint64_t value = gate_lock(thread, &semaphore->gate);
     if (is_too_many(semaphore, value, n)) {

@@ -7,8 +7,8 @@
  *           src/strand/ended.c: ends_lock, ends_link_slow_, ends_unlink, end_wait
  *           src/strand/join.c: await_slowly, interrupted_by_it, recheck, strand_wait, move
  *           src/strand/leave.c: drain
- *           src/strand/handle.c: ref_take, ref_release, ref_cb, unref_cb
- *           src/strand/scope_ends.c: record_end, scope_child_ended, scope_receive, scope_forget, end_consume_slowly
+ *           src/strand/handle.c: handle_ref_take, handle_ref_release, handle_ref_cb, handle_unref_cb
+ *           src/strand/scope_ends.c: record_end, scope_child_ended, scope_receive, scope_forget, scope_ends_consume_slow_
  *           Labels [E1] [E2] [E3] [C1] [C2].
  * ABSTRACTS the list of wait nodes to a set; serials to one bit: once the control block is freed, every handle is
  *           stale; a scope's lock to d_step; `expected` (see scope.pml) to the new owner's waiting until it has the

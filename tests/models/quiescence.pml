@@ -2,9 +2,9 @@
  * Whether a run is quiescent: seekers decide while threads of several pools fall idle, are woken, and hand work to
  * each other.
  *
- * MODELS    src/sched/quiescent.c: quiescent_run, all_still, scan, is_empty, quiescent_is_near
- *           src/sched/idle.c: pool_is_still, quiescent_stir, get_busy, thread_to_idle, thread_from_idle,
- *           thread_to_polling, thread_to_busy, pool_park, decide, pool_settle
+ * MODELS    src/sched/quiescent.c: quiescent_run, all_still, scan, is_empty, quiescent_is_near, quiescent_stir
+ *           src/sched/idle.c: pool_is_still, get_busy, thread_to_idle, thread_from_idle, thread_to_polling,
+ *           thread_to_busy, pool_park, decide, pool_settle
  *           src/sched/idle.h: pool_set_seeker
  *           src/sched/kick.c: unpark
  *           src/sched/seek.c: pool_find_work

@@ -265,7 +265,7 @@ proctype joiner(byte s)
     :: atomic { armed[s] -> armed[s] = 0 } up(s); was_idle = 0
     :: ended[s] && !armed[s] -> break
     od;
-    TOUCH; /* ref_cb */
+    TOUCH; /* handle_ref_cb */
 #ifndef UNKNOWN
     release()
 #endif

@@ -6,7 +6,7 @@
  *           src/strand/scope_ends.c: scope_expect, scope_receive
  *           src/strand/scope.c: strand_scope_cancel, take_over
  *           src/strand/join.c: strand_hand_off, move
- *           src/strand/handle.c: ref_scope, unref_scope, word_retire_slow_
+ *           src/strand/handle.c: handle_ref_scope, handle_unref_scope, handle_retire_slow_
  *           Objects that a scope owns (take_over) check it as a spawn does. Label [C1].
  * ABSTRACTS a scope's lock to d_step; a child's end to a notification of its scope, under its lock, and OVER (see
  *           end.pml); the reason of a cancel to a bit; waiting for a child to a guard. The scope has one child from the
