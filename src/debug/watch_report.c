@@ -113,16 +113,16 @@ static void say_head(const struct watch_report *report, struct output *out)
 {
     const strand_watchdog_report *said = &report->said;
     char thread[96] = "", pool[48] = "", ns[32], cpu[64] = "", used[32];
-    bool holds = said->kind == STRAND_WATCHDOG_OCCUPIES;
+    bool occupies = said->kind == STRAND_WATCHDOG_OCCUPIES;
     if (!report->pool_is_first)
         snprintf(pool, sizeof pool, " of pool '%s'", report->pool);
-    if (holds)
+    if (occupies)
         snprintf(thread, sizeof thread, " thread %d%s (%u)", said->thread, pool, said->thread_id);
-    if (said->cpu_ns >= 0 && holds && !said->over)
+    if (said->cpu_ns >= 0 && occupies && !said->over)
         snprintf(cpu, sizeof cpu, ", %s of a processor", duration(used, sizeof used, said->cpu_ns));
     output_say(out, 0, "%sstrand '%s' #%llu %s%s%s for %s%s%s%s\n", prefix, report->name, (unsigned long long)said->id,
                said->over ? "" : "has ",
-               holds        ? "held"
+               occupies     ? "occupied"
                : said->over ? "was unwinding"
                             : "been unwinding",
                thread, duration(ns, sizeof ns, said->duration_ns), cpu, *report->where ? ": " : "", report->where);
@@ -135,7 +135,7 @@ static void say_delays(const strand_watchdog_report *said, struct output *out)
         output_say(out, 4, "it delays %zu runnable strand%s, for %s at least\n", said->runnable,
                    said->runnable == 1 ? "" : "s", duration(ns, sizeof ns, said->runnable_ns));
     if (said->stalled)
-        output_say(out, 4, "the pool is stalled: all its threads are held\n");
+        output_say(out, 4, "the pool is stalled: all its threads are occupied\n");
     if (said->timers)
         output_say(out, 4, "%zu timer%s due, since %s\n", said->timers, said->timers == 1 ? " is" : "s are",
                    duration(ns, sizeof ns, said->timer_ns));

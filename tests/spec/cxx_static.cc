@@ -267,7 +267,7 @@ TEST_REAL(a_strand_in_a_no_suspend_section_waits_with_its_thread)
 /* ---- waits that do not end by themselves --------------------------------------------------------------------------
  */
 
-/* On one thread: the strand in a section holds the thread that the constructor needs. The report lets it go on. */
+/* On one thread: the strand in a section occupies the thread that the constructor needs. The report lets it go on. */
 struct Held {
     Object object;
     std::atomic<bool> reported{false};

@@ -214,7 +214,7 @@ TEST_REAL_INSIDE(each_dedicated_pool_has_a_thread_of_its_own_on_which_all_its_st
 
 static _Atomic int held, let_go;
 
-/* Holds its thread: comes to no switch until it is let go. */
+/* Occupies its thread: comes to no switch until it is let go. */
 static void *hold_the_thread(void *arg)
 {
     held = strand_thread_index() + 1;
@@ -300,7 +300,7 @@ static void wait_for_outside(struct moved *moved)
     strand_offload(sleep_outside, moved);
 }
 
-static bool goes_on_while_it_is_held(const char *scheduler, void (*wait)(struct moved *moved), int64_t nap)
+static bool goes_on_while_it_is_occupied(const char *scheduler, void (*wait)(struct moved *moved), int64_t nap)
 {
     static struct moved moved;
     char value = 'x';
@@ -324,12 +324,12 @@ static bool goes_on_while_it_is_held(const char *scheduler, void (*wait)(struct 
 static void goes_on_elsewhere(const char *scheduler, void (*wait)(struct moved *moved))
 {
     int64_t nap = 30 * STRAND_MS;
-    while (!goes_on_while_it_is_held(scheduler, wait, nap))
+    while (!goes_on_while_it_is_occupied(scheduler, wait, nap))
         nap *= 2;
 }
 
 /* S-46, S-60, A-15, V-07, contract 2.8 */
-TEST_REAL_INSIDE(a_strand_whose_last_thread_is_held_goes_on_on_another_that_has_nothing_to_do)
+TEST_REAL_INSIDE(a_strand_whose_last_thread_is_occupied_goes_on_on_another_that_has_nothing_to_do)
 {
     goes_on_elsewhere(NULL, wait_for_time);
     goes_on_elsewhere(NULL, wait_for_a_value);
@@ -547,7 +547,7 @@ static void *look_at_pools(void *arg)
 }
 
 /* V-19, V-23, contract 2.2, 2.3 */
-TEST_REAL(one_thread_of_each_pool_waits_for_descriptors_and_another_if_that_is_held)
+TEST_REAL(one_thread_of_each_pool_waits_for_descriptors_and_another_if_that_is_occupied)
 {
     others.count = 0;
     for_each_thread(note_other, NULL);

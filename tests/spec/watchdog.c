@@ -1,5 +1,5 @@
 /*
- * The watchdog reports strands that hold their thread, and clean-ups that take long: the strand, the place, the
+ * The watchdog reports strands that occupy their thread, and clean-ups that take long: the strand, the place, the
  * duration, and what that delays.
  */
 #define _GNU_SOURCE
@@ -99,7 +99,7 @@ static void check_each(const struct late_case *cases, size_t count,
         }
 }
 
-/* ---- a strand holds its thread --------------------------------------------------------------------------- */
+/* ---- a strand occupies its thread --------------------------------------------------------------------------- */
 
 static NOINLINE void spawn_a_named_one(strand_scope scope, strand_fn *fn)
 {
@@ -217,7 +217,7 @@ static void keep_the_name_of_the_pool(const strand_watchdog_report *late, void *
     reports_keep(late, NULL);
 }
 
-TEST_REAL(a_report_names_the_pool_whose_thread_is_held)
+TEST_REAL(a_report_names_the_pool_whose_thread_is_occupied)
 {
     static char name[32];
     static strand_pool pool;
@@ -227,10 +227,10 @@ TEST_REAL(a_report_names_the_pool_whose_thread_is_held)
     const struct kept *kept = first_report("holder", &options, with_a_holder_on_a_pool, &pool);
     CHECK_STR(kept->name, "holder");
     CHECK_EQ(kept->late.thread, 0);
-    CHECK_CONTAINS(kept->text, " has held thread 0 of pool 'scaling' (");
+    CHECK_CONTAINS(kept->text, " has occupied thread 0 of pool 'scaling' (");
     CHECK(!memcmp(&kept->late.pool, &pool, sizeof pool));
     const struct kept *over = last_report();
-    CHECK_CONTAINS(over->text, " held thread 0 of pool 'scaling' (");
+    CHECK_CONTAINS(over->text, " occupied thread 0 of pool 'scaling' (");
 }
 
 static void *root_computes(void *arg)
@@ -381,8 +381,8 @@ static const struct late_case cleaners[] = {
     CLEANS_UP("blocks, its frames are copied out", one_blocks_in_a_clean_up_and_is_copied_out, NULL, .threads = 2,
               CLEAN_UPS_ALONE, .texts = {"      at sleep_until_released+0x"}),
     CLEANS_UP("yields all the time", catches, yields_in_a_clean_up, .threads = 1, CLEAN_UPS_ALONE),
-    CLEANS_UP("blocks, with the limit for strands that hold their thread", catches, blocks_in_a_clean_up, .threads = 1,
-              .holds_ns = PATIENT),
+    CLEANS_UP("blocks, with the limit for strands that occupy their thread", catches, blocks_in_a_clean_up,
+              .threads = 1, .holds_ns = PATIENT),
 };
 
 /* contract 4.50 */
@@ -475,7 +475,7 @@ TEST_REAL(a_late_strand_is_reported_each_time_the_delay_doubles_and_once_when_it
     CHECK(end->late.duration_ns >= reports.kept[reports.count - 2].late.duration_ns);
     CHECK_STR(end->name, "root");
     CHECK_CONTAINS(end->text, "strand 'root' #");
-    CHECK_CONTAINS(end->text, " held thread 0 (");
+    CHECK_CONTAINS(end->text, " occupied thread 0 (");
     CHECK(strstr(end->text, "\n") == NULL); /* one line */
 }
 
@@ -583,7 +583,7 @@ TEST_REAL(a_report_says_what_the_strand_delays)
     CHECK(kept->late.timer_ns >= STRAND_MS);
     CHECK(kept->late.events);
     CHECK_CONTAINS(kept->text, "it delays 3 runnable strands, for ");
-    CHECK_CONTAINS(kept->text, "the pool is stalled: all its threads are held");
+    CHECK_CONTAINS(kept->text, "the pool is stalled: all its threads are occupied");
     CHECK_CONTAINS(kept->text, kept->late.timers == 1 ? "1 timer is due, since " : "timers are due, since ");
     CHECK_CONTAINS(kept->text, "descriptors have events");
 }
@@ -675,7 +675,7 @@ static void end_when_it_is_stalled(const strand_watchdog_report *late, void *arg
 }
 
 /* contract 4.71 */
-TEST_REAL(a_pool_is_stalled_when_all_its_threads_are_held)
+TEST_REAL(a_pool_is_stalled_when_all_its_threads_are_occupied)
 {
     strand_options options = watched(3);
     begun = 0;
@@ -690,7 +690,7 @@ TEST_REAL(a_pool_is_stalled_when_all_its_threads_are_held)
     strand_run(&options, holds_all_threads_but, TEST_PTR(0));
     CHECK_EQ(begun, 3);
 }
-TEST_OWN_STACKS(a_pool_is_stalled_when_all_its_threads_are_held, "those of one fibre do not run at the same time");
+TEST_OWN_STACKS(a_pool_is_stalled_when_all_its_threads_are_occupied, "those of one fibre do not run at the same time");
 
 static void *comes_by_while_others_wait(void *arg)
 {

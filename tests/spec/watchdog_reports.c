@@ -190,9 +190,9 @@ TEST_REAL(without_a_hook_of_its_own_it_is_the_logs)
     reports_open(NULL, 0);
     strand_run(&options, root_computes, NULL);
     CHECK(strncmp(logged, "strand 'root' #", 15) == 0);
-    CHECK_CONTAINS(logged, " has held thread 0 (");
+    CHECK_CONTAINS(logged, " has occupied thread 0 (");
     CHECK_CONTAINS(logged, "\n      at compute+0x");
-    CHECK_CONTAINS(logged, " held thread 0 (");
+    CHECK_CONTAINS(logged, " occupied thread 0 (");
 }
 
 static int said; /* what stands in the place of standard error */
@@ -238,7 +238,7 @@ TEST_REAL(the_environment_asks_for_all_runs_and_turns_it_off)
 {
     strand_options options = test_options();
     setenv("STRAND_WATCHDOG_MS", "20", 1);
-    CHECK_CONTAINS(said_by(&options, computes_until_its_trace_is_said), "has held thread");
+    CHECK_CONTAINS(said_by(&options, computes_until_its_trace_is_said), "has occupied thread");
     options.watchdog_ns = LIMIT;
     setenv("STRAND_WATCHDOG_MS", "0", 1);
     reports_open(NULL, 0);
