@@ -8,7 +8,7 @@
 #include "../../include/strand/pool.h"
 
 #include "../sched/pool.h"
-#include "../sched/threads.h"
+#include "../sched/thread_lifetime.h"
 #include "../strand/handle.h"
 #include "../strand/misuse.h"
 #include "../strand/pool.h"

@@ -41,7 +41,7 @@
 #include "../sched/closing.h"
 #include "../sched/pool.h"
 #include "../sched/records.h"
-#include "../sched/threads.h"
+#include "../sched/thread_lifetime.h"
 #include "../strand/cancel.h"
 #include "../strand/cancel_reason.h"
 #include "../strand/each_strand.h"

@@ -10,7 +10,7 @@
 #include "records.h"
 #include "runq.h"
 #include "thread.h"
-#include "threads.h"
+#include "thread_lifetime.h"
 #include "timers.h"
 #include "trim.h"
 

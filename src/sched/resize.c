@@ -30,7 +30,7 @@
 #include "pool.h"
 #include "records.h"
 #include "thread.h"
-#include "threads.h"
+#include "thread_lifetime.h"
 
 #include "../stack/stack.h"
 

@@ -4,7 +4,7 @@
  * ORDERING  [DV1] `driving` is a lock for those that drive a pool from outside: taken by acquire (strand_pool_drive),
  *           released by release. One drive happens before the next. `drive_tid` is only compared, under it.
  */
-#include "threads.h"
+#include "thread_lifetime.h"
 
 #include "hold.h"
 #include "idle.h"

@@ -1,8 +1,8 @@
 /*
  * The lives of the system threads in a pool's records.
  */
-#ifndef SCHED_THREADS_H
-#define SCHED_THREADS_H
+#ifndef SCHED_THREAD_LIFETIME_H
+#define SCHED_THREAD_LIFETIME_H
 
 #include "subprocess.h"
 #include "thread_type.h"
