@@ -317,7 +317,7 @@ strand_actor strand_actor_spawn_child(const strand_actor_attr *attr, const stran
                                       size_t size);
 
 /** The ways to stop an actor. */
-enum strand_stopping {
+enum strand_actor_stopping {
     STRAND_STOP_NEXT = 0, /* after the message in hand; waiting messages become dead letters */
     STRAND_STOP_LAST,     /* after the messages that are in the mailbox now, whatever their priority. A suspended actor
                              does not reach this stop */
@@ -332,7 +332,7 @@ enum strand_stopping {
  * waiting messages; a second call may hasten it. Returns 0, also for an actor that has ended; -ENOMEM; or -EREMOTE for
  * an actor of another run. With an error the actor is not stopped.
  */
-int strand_actor_stop(strand_actor actor, enum strand_stopping how);
+int strand_actor_stop(strand_actor actor, enum strand_actor_stopping how);
 
 /** Suspend an actor. A suspended actor handles no messages; they wait until it is resumed, restarted or stopped. The
  * call does not wait: it takes effect after the message in hand, and the latest of suspend and resume wins

@@ -84,7 +84,7 @@ typedef struct strand_actors_attr {
 /** Stop an actor system like leaving its block, without waiting. STRAND_STOP_NOW works like leaving it by an exception.
  * Only if there is no memory does the call wait, uninterruptibly, until other strands have released some; in a
  * no-suspend section that is misuse. */
-void strand_actors_stop(strand_actors system, enum strand_stopping how);
+void strand_actors_stop(strand_actors system, enum strand_actor_stopping how);
 /** Run fn(arg) as a task on a dispatcher (NULL: the system's own), in a turn of a new actor below /user. The system
  * waits for it like for any actor. The result of fn is ignored, and an exception that leaves it is published as a
  * failure of that actor. Returns 0, -ENOMEM, -ENOENT, -ESHUTDOWN, or a code that strand_actor_spawn throws. NULL is

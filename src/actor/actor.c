@@ -96,7 +96,7 @@ strand_actor strand_actor_spawn_child(const strand_actor_attr *attr, const stran
 
 /* ---- requests to an actor -------------------- -------------------------------------------------------------- */
 
-int strand_actor_stop(strand_actor actor, enum strand_stopping how)
+int strand_actor_stop(strand_actor actor, enum strand_actor_stopping how)
 {
     struct thread *thread = must_be_strand("strand_actor_stop");
     if ((unsigned)how > STRAND_STOP_NOW)

@@ -186,7 +186,7 @@ static int stop(struct thread *thread, struct system *system, uint32_t calls)
     return cell_call(thread, system->root, calls);
 }
 
-void strand_actors_stop(strand_actors handle, enum strand_stopping how)
+void strand_actors_stop(strand_actors handle, enum strand_actor_stopping how)
 {
     struct thread *thread = must_be_strand("strand_actors_stop");
     struct system *system = registry_find(thread, handle, "strand_actors_stop");

@@ -163,7 +163,7 @@ static void act(struct state *me, struct sim_chance *chance)
         break;
     case 7:
         if (sim_one_in(chance, 3) && (other = somebody(chance)))
-            (void)strand_actor_stop(other->ref, (enum strand_stopping)sim_draw(chance, 3));
+            (void)strand_actor_stop(other->ref, (enum strand_actor_stopping)sim_draw(chance, 3));
         break;
     default:
         fail_now_and_then(chance);

@@ -53,7 +53,7 @@ static const strand_actor_class idle = {.size = sizeof idle, .name = "idle", .re
 struct race {
     strand_actors system;
     int times; /* that the one that stops it yields before */
-    enum strand_stopping how;
+    enum strand_actor_stopping how;
     _Atomic int over;
 };
 

@@ -270,7 +270,7 @@ static void treat(struct slot *slot, unsigned how)
 {
     int error = 0;
     if (how < 3)
-        error = strand_actor_stop(slot->ref, (enum strand_stopping)how);
+        error = strand_actor_stop(slot->ref, (enum strand_actor_stopping)how);
     else if (how < 6)
         error = strand_actor_restart(slot->ref);
     else if (how < 7)
