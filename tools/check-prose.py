@@ -57,12 +57,12 @@ def joined(text, margin):
 
 def of_c(text):
     for match in COMMENT.finditer(text):
-        found = match.group()
+        found, margin = match.group(), r"^[\s/*]*"
         if found.startswith("TEST"):
             found = found.split("(")[1].replace("_", " ")
         elif found.startswith('"'):
-            found = found[1:-1].replace("\\n", " ")
-        yield match.start(), joined(found.removeprefix("/*").removesuffix("*/"), r"^[\s/*]*")
+            found, margin = found[1:-1].replace("\\n", " "), r"^\s*"
+        yield match.start(), joined(found.removeprefix("/*").removesuffix("*/"), margin)
 
 
 def of_markdown(text):
