@@ -3,11 +3,11 @@
  */
 #include "idle.h"
 
+#include "platform_sleep.h"
 #include "polled.h"
 #include "pool.h"
 #include "posts.h"
 #include "quiescent.h"
-#include "sleep.h"
 #include "timers.h"
 
 /* The seeker repeats a decision about quiescence that is not certain, QUIESCENT_ASKED_MOST times at most. It waits four

@@ -5,8 +5,8 @@
 #include "kick.h"
 
 #include "idle.h"
+#include "platform_sleep.h"
 #include "posts.h"
-#include "sleep.h"
 
 struct thread *pool_give_role(struct pool *pool)
 {

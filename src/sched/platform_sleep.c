@@ -1,7 +1,7 @@
 /*
  * How a thread sleeps and is woken. A thread that sleeps counts as held still (pool_hold).
  */
-#include "sleep.h"
+#include "platform_sleep.h"
 
 #include "hold.h"
 

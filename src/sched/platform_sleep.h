@@ -4,8 +4,8 @@
  * ORDERING  [SL1] the store of `wake` (release) pairs with the sleeper's load (acquire): what the waker did happens
  *           before the thread goes on.
  */
-#ifndef SCHED_SLEEP_H
-#define SCHED_SLEEP_H
+#ifndef SCHED_PLATFORM_SLEEP_H
+#define SCHED_PLATFORM_SLEEP_H
 
 #include "platform.h"
 

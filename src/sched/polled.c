@@ -4,7 +4,7 @@
 #include "polled.h"
 
 #include "fds.h"
-#include "sleep.h"
+#include "platform_sleep.h"
 
 #include <errno.h>
 

@@ -19,11 +19,11 @@
 #include "events.h"
 #include "hold.h"
 #include "idle.h"
+#include "platform_sleep.h"
 #include "polled.h"
 #include "pool.h"
 #include "posts.h"
 #include "quiescent.h"
-#include "sleep.h"
 #include "timers.h"
 
 /* A theft costs both sides some cache misses, and a wake-up: work of less than this is left to its owner. */

@@ -4,7 +4,7 @@
  *
  * MODELS    src/strand/end.h: end_strand, end_wake, ends_link, end_consume
  *           src/strand/end.c: publish, wake_waiters
- *           src/strand/ended.c: ends_lock, ends_link_slow_, ends_unlink, end_wait
+ *           src/strand/end_wait.c: ends_lock, ends_link_slow_, ends_unlink, end_wait
  *           src/strand/join.c: await_slowly, interrupted_by_it, recheck, strand_wait, move
  *           src/strand/leave.c: drain
  *           src/strand/handle.c: handle_ref_take, handle_ref_release, handle_ref_cb, handle_unref_cb

@@ -5,8 +5,8 @@
  *           src/strand/wait.c: until, wait_time_comes
  *           src/strand/interrupt.c: interrupt_raise
  *           src/strand/end.h: ends_link
- *           src/strand/ended.c: ends_link_slow_, ends_unlink, end_wait, end_wait_undo
- *           Only the nodes of end.h and ended.c. Labels [W1] to [W4], [E2].
+ *           src/strand/end_wait.c: ends_link_slow_, ends_unlink, end_wait, end_wait_undo
+ *           Only the nodes of end.h and end_wait.c. Labels [W1] to [W4], [E2].
  * ABSTRACTS the source of the value to a list of one node that is changed under a lock (a d_step) and released outside
  *           of it, as for `ends`; the timer to a bit that is fired and stopped under a lock; making a fibre runnable to
  *           a bit; the switch (see switch.pml). An operation here waits for both sources at once. Sequentially
