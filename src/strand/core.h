@@ -59,6 +59,12 @@ enum { WAIT_IDLE = 0, WAIT_ARMED = 1, WAIT_INTERRUPTED = 2, WAIT_WON = 3, WAIT_T
 
 struct cb;
 
+enum {
+    NODE_DROPS = 1,    /* a case that drops out when its channel is closed */
+    NODE_TRY_ONLY = 2, /* of a select that only tries: no other waiter gives up its place for it */
+    NODE_ORDERED = 4   /* of a select that takes the first case that is ready */
+};
+
 /* One strand's interest in one source of events. Lies in the control block or in a record of a select, never on a
  * stack. */
 struct wait_node {
@@ -69,9 +75,7 @@ struct wait_node {
     struct cb *waiter;
     uint32_t epoch;
     _Atomic uint16_t linked; /* not 0 from the linking until the source has let go of it */
-    bool drops : 1;          /* a case that drops out when its channel is closed */
-    bool try_only : 1;       /* of a select that only tries: no other waiter gives up its place for it */
-    bool ordered : 1;        /* of a select that takes the first case that is ready */
+    uint8_t marks;           /* NODE_*; 0 unless it is the case of a select */
     uint32_t index;          /* the case of a select; else 0 */
     int result;              /* written by the claimer before it makes the waiter runnable */
     void *value;             /* the address that a value is copied from, or to */

@@ -57,7 +57,7 @@ static void wake_all(struct thread *thread, struct link *queue, bool ends, struc
         next = next->next;
         if (!node->waiter)
             continue;
-        if (node->drops) {
+        if (node->marks & NODE_DROPS) {
             chan_unlink(node);
             member = select_drop_out(thread, node);
         } else if (ends) {

@@ -75,8 +75,9 @@ static inline void chan_unlock(struct thread *thread, struct chan *chan)
     spin_unlock_if_concurrent(&chan->lock, thread);
 }
 
-/* Find and lock the channel behind a handle. NULL: it is gone. */
-static inline __attribute__((always_inline)) struct chan *chan_find(struct thread *thread, strand_chan handle)
+/* Find the channel behind a handle, without a lock: in a run of several threads it may be gone at any moment. NULL: it
+ * is gone. */
+static inline __attribute__((always_inline)) struct chan *chan_seen(struct thread *thread, strand_chan handle)
 {
     struct chan *chan = (struct chan *)(uintptr_t)handle.bits[0];
     if (UNLIKELY(!arch_in_handles(chan)))
@@ -84,7 +85,14 @@ static inline __attribute__((always_inline)) struct chan *chan_find(struct threa
     if (UNLIKELY(word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed)) != handle.bits[1] ||
                  plain_load(&chan->runtime, memory_order_relaxed) != runtime_of(thread)))
         return NULL;
-    if (!thread->concurrent)
+    return chan;
+}
+
+/* Find and lock the channel behind a handle. NULL: it is gone. */
+static inline __attribute__((always_inline)) struct chan *chan_find(struct thread *thread, strand_chan handle)
+{
+    struct chan *chan = chan_seen(thread, handle);
+    if (UNLIKELY(!chan) || !thread->concurrent)
         return chan;
     spin_lock(&chan->lock, thread);
     if (LIKELY(word_serial(atomic_load_explicit(&chan->word, memory_order_relaxed)) == handle.bits[1]))

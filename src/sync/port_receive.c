@@ -141,7 +141,7 @@ void port_end_waits(struct thread *thread, struct port *port, struct batch *batc
         struct wait_node *node = first_of(port);
         unlink_node(node);
         node->result = -EPIPE;
-        if (node->drops)
+        if (node->marks & NODE_DROPS)
             batch_add(batch, select_drop_out(thread, node));
         else if (wait_claim(node, thread->concurrent))
             batch_add(batch, &node->waiter->member);

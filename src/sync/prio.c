@@ -418,7 +418,7 @@ static enum answer settle(struct thread *thread, struct cb *me, strand_case *c, 
 static enum answer stand_in_queue(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node,
                                   struct prio *sem, struct means *means, struct batch *batch)
 {
-    if (node->try_only && is_full(sem)) {
+    if ((node->marks & NODE_TRY_ONLY) && is_full(sem)) {
         node->value = NULL; /* it would not wait: neither a prune nor a refusal */
         return SOURCE_NOT;
     }

@@ -180,13 +180,17 @@ static int attempt_in_order(struct thread *thread, struct select *s, uint32_t *l
  * mispredicted branch. */
 static inline int attempt_ready(struct thread *thread, struct select *s, uint32_t *live)
 {
-    uint32_t ready = 0;
-    for (uint32_t i = 0; i < s->count; i++) {
-        const strand_case *c = &s->cases[i];
-        bool worth = c->source && (!c->source->ready || c->source->ready(thread, c));
-        ready |= (uint32_t)worth << i;
-        *live += c->source != NULL;
+    uint32_t ready = 0, possible = 0;
+    const strand_case *c = s->cases, *end = c + s->count;
+    for (uint32_t bit = 1; c < end; c++, bit <<= 1) {
+        const struct strand_source_ *source = c->source;
+        if (!source)
+            continue;
+        possible++;
+        if (!source->ready || source->ready(thread, c))
+            ready |= bit;
     }
+    *live = possible;
     while (ready) {
         uint32_t rest = ready, skip = 0;
         if (UNLIKELY(ready & (ready - 1)) && !(s->flags & STRAND_SELECT_ORDERED))
@@ -271,21 +275,10 @@ static COLD void give_values_back(struct select *s, uint32_t happened)
 
 /* ---- standing with all cases -------------------------------------------------------------------------------- */
 
-static inline enum answer stand_with(struct thread *thread, struct select *s, uint32_t i, uint32_t epoch)
+static enum answer stand_with(struct thread *thread, struct select *s, uint32_t i)
 {
     strand_case *c = &s->cases[i];
     struct wait_node *node = &s->offers->nodes[i];
-    node->waiter = s->me;
-    node->epoch = epoch;
-    node->index = i;
-    node->drops = c->flags & CASE_DROPS;
-    node->try_only = s->now;
-    node->ordered = s->flags & STRAND_SELECT_ORDERED;
-    if (LIKELY(s->tried && c->source->queue)) {
-        node->value = c->value;
-        select_link(thread, (struct link *)(uintptr_t)(c->object[0] + c->source->queue), node);
-        return SOURCE_NOT;
-    }
     node->result = 0;
     atomic_store_explicit(&node->linked, 0, memory_order_relaxed);
     if (!c->source)
@@ -311,9 +304,23 @@ static enum answer stand_with_all(struct thread *thread, struct select *s, uint3
     struct offers *offers = s->offers;
     uint32_t floor = s->now ? WAIT_FLOOR_MOST : own_of(s->me)->floor;
     uint32_t epoch = wait_arm(thread, s->me, floor), count = s->count;
+    unsigned marks = (s->now ? NODE_TRY_ONLY : 0) | (s->flags & STRAND_SELECT_ORDERED ? NODE_ORDERED : 0);
+    struct cb *me = s->me;
+    struct wait_node *node = offers->nodes;
+    const strand_case *c = s->cases;
+    const bool tried = s->tried;
     atomic_store_explicit(&offers->live, count + 1, memory_order_relaxed);
-    for (uint32_t i = 0; i < count; i++) {
-        enum answer answer = stand_with(thread, s, i, epoch);
+    for (uint32_t i = 0; i < count; i++, c++, node++) {
+        node->waiter = me;
+        node->epoch = epoch;
+        node->index = i;
+        node->marks = (uint8_t)(marks | (c->flags & CASE_DROPS));
+        if (LIKELY(tried && c->source->queue)) {
+            node->value = c->value;
+            select_link(thread, (struct link *)(uintptr_t)(c->object[0] + c->source->queue), node);
+            continue;
+        }
+        enum answer answer = stand_with(thread, s, i);
         if (LIKELY(answer == SOURCE_NOT))
             continue;
         if (answer == SOURCE_DROPPED) {

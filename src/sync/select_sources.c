@@ -17,7 +17,7 @@ struct link *select_place_(struct thread *thread, struct link *queue, const stru
 {
     struct link *place = queue;
     uint32_t own = 0;
-    if (node->ordered) /* [X4] */
+    if (node->marks & NODE_ORDERED) /* [X4] */
         return queue;
     for (struct link *at = queue->prev; at != queue && own < PLACES_MOST; at = at->prev, own++)
         if (CONTAINER(at, struct wait_node, link)->waiter != node->waiter)

@@ -74,7 +74,7 @@ static inline enum answer source_settle(struct thread *thread, struct cb *me, st
 }
 
 /* A bit of case->flags. */
-enum { CASE_DROPS = 1 };
+enum { CASE_DROPS = NODE_DROPS };
 
 /* The winner of a wait that ended because the last case dropped out: no case. */
 #define SELECT_NONE WAIT_FLOOR_MOST
