@@ -83,6 +83,19 @@ static strand_exception *pruned_below(struct cb *c, strand_exception *e)
     return other;
 }
 
+/* Whether only the owner will see this interruption, if anybody does: it is turned into an error then (end_taken). Most
+ * owners release what a cancelled child ended by. */
+static bool can_wait_for_owner(const struct cb *c, const strand_exception *e)
+{
+    return c->outcome == OUTCOME_INTERRUPTED && !e->ring &&
+           atomic_load_explicit(&e->refs, memory_order_acquire) == 1; /* [RF1] */
+}
+
+strand_exception *end_taken(struct cb *c, strand_exception *e)
+{
+    return e && e->kind == &STRAND_INTERRUPTED ? to_others(c, e) : e;
+}
+
 /* Decides the outcome. An interruption never crosses strands: others see an error, child-cancelled. Only the strand's
  * own owner sees that it was pruned. */
 static void judge(struct cb *c)
@@ -97,7 +110,8 @@ static void judge(struct cb *c)
     if (e->kind == &STRAND_INTERRUPTED) {
         if (cancelled)
             c->outcome = OUTCOME_INTERRUPTED;
-        e = c->exception = to_others(c, e);
+        if (!can_wait_for_owner(c, e))
+            e = c->exception = to_others(c, e);
     } else if (e->kind == &STRAND_PRUNED && !was_pruned(c, cancelled)) {
         e = c->exception = pruned_below(c, e);
     }
@@ -156,7 +170,7 @@ static void end_root(struct thread *thread, struct cb *c)
 {
     struct runtime *runtime = runtime_of(thread);
     runtime->result = c->outcome == OUTCOME_VALUE ? c->result : NULL;
-    runtime->exception = cb_take_exception(c);
+    runtime->exception = end_taken(c, cb_take_exception(c));
     bool requested = atomic_load_explicit(&runtime->end_requested, memory_order_acquire); /* [SD4] */
     if (c->outcome == OUTCOME_INTERRUPTED && requested) {
         strand_exception_release(runtime->exception);

@@ -74,6 +74,10 @@ void end_retire(struct thread *thread, struct cb *child);
 static inline __attribute__((always_inline)) void end_consume(struct thread *thread, struct scope *scope,
                                                               struct cb *child);
 
+/* Returns what a strand ended by (e, taken from c, or NULL) as others see it. The caller has to pass it on or show it;
+ * one that releases an exception without suppressed ones need not call this. Before c is freed. */
+strand_exception *end_taken(struct cb *c, strand_exception *e);
+
 /* Undoes the arming of end_wait: the strand behind handle has ended, or an interruption holds. linked: the node is
  * linked to that strand's end. Returns as end_wait does. */
 bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, struct fibre *first, bool linked);

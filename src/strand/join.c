@@ -81,7 +81,7 @@ __attribute__((noreturn)) static COLD void throw_as_cxx(struct thread *thread, s
 
 __attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread, struct cb *me, struct cb *c, bool cxx)
 {
-    strand_exception *e = cb_take_exception(c);
+    strand_exception *e = end_taken(c, cb_take_exception(c));
     end_consume(thread, c->anchor, c);
     if (UNLIKELY(e->kind == &STRAND_FOREIGN) && cxx && e->payload_free == arch_foreign_drop)
         throw_as_cxx(thread, e);

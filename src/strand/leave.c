@@ -285,6 +285,7 @@ static void join_one(struct thread *thread, struct scope *scope, struct cb *chil
         strand_exception_release(e);
         e = NULL;
     }
+    e = end_taken(child, e);
     end_consume(thread, scope, child);
     if (e)
         add(e->kind == &STRAND_PRUNED && !e->ring ? pruned : first, e);

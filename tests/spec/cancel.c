@@ -120,6 +120,35 @@ static void *resist_then_check(void *child)
     return NULL;
 }
 
+static void suppress_an_error(const int *unused)
+{
+    (void)unused;
+    strand_suppress(strand_try(test_throw, "in the clean-up", NULL));
+}
+
+static void *block_and_suppress(void *child)
+{
+    int guard __attribute__((cleanup(suppress_an_error), unused)) = 0;
+    return test_child_blocks(child);
+}
+
+static void *throw_beside_it(void *blocked)
+{
+    STRAND_SCOPE(s);
+    test_spawn_started(s, block_and_suppress, blocked);
+    return test_throw2("of the owner");
+}
+
+TEST_INSIDE(a_cancelled_child_whose_clean_up_has_suppressed_an_error_is_suppressed_as_an_error_itself)
+{
+    struct test_child blocked = {0};
+    strand_exception *e = strand_try(throw_beside_it, &blocked, NULL);
+    CHECK_KIND(e, &TEST_ERROR2);
+    CHECK_KIND(strand_exception_suppressed(e, 0), &STRAND_CHILD_CANCELLED);
+    CHECK_CONTAINS(strand_exception_text(strand_exception_suppressed(e, 0)), "; suppressed: ");
+    strand_exception_release(e);
+}
+
 /* ---- who may cancel whom --------------------------------------------------------------------- */
 
 static void *cancel_handle(void *handle)
@@ -139,6 +168,18 @@ TEST_INSIDE(a_sibling_may_cancel_and_is_named)
     CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
     CHECK_STR(strand_exception_who(e), "rival");
     CHECK_STR(strand_exception_why(e), "sibling rivalry");
+    strand_exception_release(e);
+}
+
+TEST_INSIDE(joining_the_scope_throws_an_error_for_a_child_that_its_sibling_has_cancelled)
+{
+    struct test_child blocked = {0};
+    STRAND_SCOPE(s);
+    strand child = test_spawn_started(s, test_child_blocks, &blocked);
+    strand_join(strand_spawn(s, cancel_handle, &child));
+    strand_exception *e = strand_try(test_join_scope, &s, NULL);
+    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+    CHECK_CONTAINS(strand_exception_text(e), "was cancelled by strand: sibling rivalry");
     strand_exception_release(e);
 }
 
@@ -205,6 +246,17 @@ static void *cancel_while_cancelled(void *other)
     strand_cancel(strand_self(), NULL);
     strand_cancel(*(strand *)other, "last words");
     return TEST_PTR(1);
+}
+
+TEST(a_root_that_cancels_itself_leaves_the_run_by_an_error)
+{
+    strand_exception *e = NULL;
+    strand_options options = test_options();
+    options.uncaught = &e;
+    CHECK_PTR(strand_run(&options, cancel_itself, NULL), NULL);
+    CHECK_KIND(e, &STRAND_CHILD_CANCELLED);
+    CHECK_STR(strand_exception_why(e), "enough");
+    strand_exception_release(e);
 }
 
 TEST_INSIDE(a_cancelled_strand_may_cancel_others)
