@@ -25,8 +25,9 @@
  *           function raises it above the source until the next operation begins [I2]. A shield or try block that is
  *           left, or an exception that is caught, restores what it was at the entry.
  * THROWN    STRAND_INTERRUPTED with the outermost source that holds and is not deferred. The block of that source turns
- *           it into STRAND_TIMED_OUT, or into the exception of the failed child; the strand's end turns its own cancel
- *           into STRAND_CHILD_CANCELLED. Catching it changes nothing: the next operation throws again.
+ *           it into STRAND_TIMED_OUT, or into the exception of the failed child; the strand's end, or the owner that
+ *           passes it on, turns the strand's own cancel into STRAND_CHILD_CANCELLED. Catching it changes nothing: the
+ *           next operation throws again.
  * NOT DONE  a queue of pending interruptions: a source is a state, not an event. A flag of each block that every
  *           operation walks. A search for noexcept functions before each wait: a walk over the frames costs more than a
  *           switch. Reporting a child's failure at the owner's next join, which may never come. Throwing the child's
