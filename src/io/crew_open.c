@@ -184,26 +184,16 @@ static struct crew *run_crew(struct thread *thread, enum run_crew which)
 
 /* ---- entering --------------------------------------------------------------------------------------------- */
 
-/* The origin is known as long as the record's memory has not been reused. */
-static const char *made_stale_crew(const struct crew_record *record, uint64_t serial, char *buffer, size_t size)
+static const char *made(const void *record, char *buffer, size_t size)
 {
-    bool known = word_was(atomic_load_explicit(&record->word, memory_order_relaxed), serial);
-    return known ? crew_made(&record->origin, buffer, size) : "";
+    return crew_made(&((const struct crew_record *)record)->origin, buffer, size);
 }
+
+static const struct handle_noun crew_noun = {"crew", MARK_CREW, offsetof(struct crew_record, word), false, made};
 
 static struct crew_record *ref_record(struct thread *thread, strand_crew handle, const char *function)
 {
-    struct crew_record *record = (struct crew_record *)(uintptr_t)handle.bits[0];
-    uint64_t serial = handle.bits[1] ^ MARK_CREW;
-    if (!arch_in_handles(record) || !(handle.bits[1] & MARK_CREW))
-        MISUSE(function, "", "the handle is not a crew's");
-    if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, record)) &&
-        word_serial(atomic_load_explicit(&record->word, memory_order_relaxed)) == serial)
-        misuse_foreign(function, "crew");
-    if (!handle_ref_take(thread, &record->word, serial))
-        MISUSE(function, made_stale_crew(record, serial, MADE_ROOM),
-               "the crew is gone: its scope has been left. Open it in a scope that ends after its users");
-    return record;
+    return handle_ref_object(thread, &crew_noun, handle.bits, function);
 }
 
 static bool is_run_crew(strand_crew handle)

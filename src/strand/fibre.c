@@ -43,34 +43,20 @@ static void end_with_scope(struct thread *thread, struct owned *owned)
         finish(thread, fibres);
 }
 
-static const char *made_fibres(const struct fibres *fibres, char *buffer, size_t size)
+static const char *made(const void *object, char *buffer, size_t size)
 {
+    const struct fibres *fibres = object;
     char where[LOCATION_WORDS];
     snprintf(buffer, size, "the fibre '%s' was opened in %s", fibres->name,
              print_location_line(fibres->site, where, sizeof where));
     return buffer;
 }
 
-/* Returns "" if the memory serves another object by now. */
-static const char *made_stale_fibres(const struct fibres *fibres, uint64_t serial, char *buffer, size_t size)
-{
-    bool known = word_was(atomic_load_explicit(&fibres->word, memory_order_relaxed), serial);
-    return known ? made_fibres(fibres, buffer, size) : "";
-}
+static const struct handle_noun fibre_noun = {"fibre", MARK_FIBRE, offsetof(struct fibres, word), false, made};
 
 struct fibres *fibres_ref(struct thread *thread, strand_fibre handle, const char *function)
 {
-    struct fibres *fibres = (struct fibres *)(uintptr_t)handle.bits[0];
-    uint64_t serial = handle.bits[1] ^ MARK_FIBRE;
-    if (!arch_in_handles(fibres) || !(handle.bits[1] & MARK_FIBRE))
-        MISUSE(function, "", "the handle is not a fibre's");
-    if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, fibres)) &&
-        word_serial(atomic_load_explicit(&fibres->word, memory_order_relaxed)) == serial)
-        misuse_foreign(function, "fibre");
-    if (!handle_ref_take(thread, &fibres->word, serial))
-        MISUSE(function, made_stale_fibres(fibres, serial, MADE_ROOM),
-               "the fibre is gone: its scope has been left. Open it in a scope that ends after its users");
-    return fibres;
+    return handle_ref_object(thread, &fibre_noun, handle.bits, function);
 }
 
 void fibres_unref(struct thread *thread, struct fibres *fibres)

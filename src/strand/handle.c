@@ -91,6 +91,25 @@ struct cb *handle_ref_cb(struct thread *thread, strand handle, const char *funct
     return handle_ref_take(thread, &c->word, handle.bits[1]) ? c : NULL;
 }
 
+COLD void handle_misuse_other_(const struct handle_noun *noun, const char *function)
+{
+    MISUSE(function, "", "the handle is not a %s's", noun->noun);
+}
+
+/* Says where the object was made, unless the memory serves another object by now. */
+COLD void handle_misuse_gone_(const struct handle_noun *noun, const uint64_t bits[2], const char *function)
+{
+    uint64_t word = atomic_load_explicit(handle_word(noun, bits), memory_order_relaxed);
+    bool known = word_was(word, bits[1] ^ noun->mark);
+    MISUSE(function, known ? noun->made((const void *)(uintptr_t)bits[0], MADE_ROOM) : "",
+           "the %s is gone: its scope has been left. Open it in a scope that ends after its users", noun->noun);
+}
+
+COLD void handle_misuse_foreign_(const struct handle_noun *noun, const uint64_t bits[2], const char *function)
+{
+    check_foreign(handle_word(noun, bits), bits[1] ^ noun->mark, noun->noun, function);
+}
+
 COLD void cb_extra_free(struct extra *extra, bool wipes)
 {
     if (extra && wipes)

@@ -96,6 +96,53 @@ void handle_unref_cb(struct thread *thread, struct cb *c);
 struct scope *handle_ref_scope(struct thread *thread, strand_scope handle, const char *function);
 void handle_unref_scope(struct thread *thread, struct scope *scope);
 
+/* A noun whose objects lie in runtime.objects and have handles of which the serial is marked. */
+struct handle_noun {
+    const char *noun;
+    uint64_t mark;
+    size_t word;    /* the offset of the word in the record */
+    bool outsiders; /* handle_ref_take_with_outsiders */
+    /* Writes for a report of misuse where the object was made. Returns the buffer, or another text. */
+    const char *(*made)(const void *object, char *buffer, size_t size);
+};
+
+__attribute__((noreturn)) void handle_misuse_other_(const struct handle_noun *noun, const char *function);
+__attribute__((noreturn)) void handle_misuse_gone_(const struct handle_noun *noun, const uint64_t bits[2],
+                                                   const char *function);
+/* Misuse if the handle is not stale. */
+void handle_misuse_foreign_(const struct handle_noun *noun, const uint64_t bits[2], const char *function);
+
+/* Returns the record that a handle names, which may serve another object by now. Misuse of `function` if the handle is
+ * of another noun. */
+static inline __attribute__((always_inline)) void *handle_object(const struct handle_noun *noun, const uint64_t bits[2],
+                                                                 const char *function)
+{
+    void *object = (void *)(uintptr_t)bits[0];
+    if (UNLIKELY(!arch_in_handles(object)) || UNLIKELY(!(bits[1] & noun->mark)))
+        handle_misuse_other_(noun, function);
+    return object;
+}
+
+static inline _Atomic uint64_t *handle_word(const struct handle_noun *noun, const uint64_t bits[2])
+{
+    return (_Atomic uint64_t *)(uintptr_t)(bits[0] + noun->word);
+}
+
+/* As handle_object, and takes a reference. Misuse of `function` if the object is gone, or belongs to another run. */
+static inline __attribute__((always_inline)) void *
+handle_ref_object(struct thread *thread, const struct handle_noun *noun, const uint64_t bits[2], const char *function)
+{
+    void *object = handle_object(noun, bits, function);
+    uint64_t serial = bits[1] ^ noun->mark;
+    if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, object)))
+        handle_misuse_foreign_(noun, bits, function);
+    bool taken = noun->outsiders ? handle_ref_take_with_outsiders(thread, handle_word(noun, bits), serial)
+                                 : handle_ref_take(thread, handle_word(noun, bits), serial);
+    if (UNLIKELY(!taken))
+        handle_misuse_gone_(noun, bits, function);
+    return object;
+}
+
 /* Retires a record that had references. Returns true if it has none any more, and the caller frees it; otherwise the
  * holder of the last reference frees it. */
 bool handle_retire_slow_(struct thread *thread, _Atomic uint64_t *word);

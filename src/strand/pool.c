@@ -54,12 +54,13 @@ const char *pool_made(const struct opened_pool *op, char *buffer, size_t size)
     return buffer;
 }
 
-/* Returns "" if the memory serves another object by now. */
-static const char *made_stale_pool(const struct opened_pool *op, uint64_t serial, char *buffer, size_t size)
+static const char *made(const void *op, char *buffer, size_t size)
 {
-    bool known = word_was(atomic_load_explicit(&op->word, memory_order_relaxed), serial);
-    return known ? pool_made(op, buffer, size) : "";
+    return pool_made(op, buffer, size);
 }
+
+/* strand_run_stop, on any thread, takes references too. */
+static const struct handle_noun pool_noun = {"pool", MARK_POOL, offsetof(struct opened_pool, word), true, made};
 
 /* Sets bits of the handle's word, or none, and waits until there are no references: a few instructions, or an
  * inspection of the pool. Plain threads may have references too, and do not know when the run ends. Returns the word
@@ -101,10 +102,7 @@ void pool_handle_over(struct thread *thread, struct opened_pool *op)
 
 struct opened_pool *pool_of_handle(strand_pool handle, const char *function)
 {
-    struct opened_pool *op = (struct opened_pool *)(uintptr_t)handle.bits[0];
-    if (!arch_in_handles(op) || !(handle.bits[1] & MARK_POOL))
-        MISUSE(function, "", "the handle is not a pool's");
-    return op;
+    return handle_object(&pool_noun, handle.bits, function);
 }
 
 uint64_t pool_serial(strand_pool handle)
@@ -114,15 +112,7 @@ uint64_t pool_serial(strand_pool handle)
 
 struct opened_pool *pool_find(struct thread *thread, strand_pool handle, const char *function)
 {
-    struct opened_pool *op = pool_of_handle(handle, function);
-    uint64_t serial = pool_serial(handle);
-    if (UNLIKELY(!slab_has(&runtime_of(thread)->objects, op)) &&
-        word_serial(atomic_load_explicit(&op->word, memory_order_relaxed)) == serial)
-        misuse_foreign(function, "pool");
-    if (!handle_ref_take_with_outsiders(thread, &op->word, serial)) /* strand_run_stop */
-        MISUSE(function, made_stale_pool(op, serial, MADE_ROOM),
-               "the pool is gone: its scope has been left. Open it in a scope that ends after its users");
-    return op;
+    return handle_ref_object(thread, &pool_noun, handle.bits, function);
 }
 
 void pool_unref(struct opened_pool *op)
