@@ -13,7 +13,7 @@ export LC_ALL=C
 # The contexts' functions stand behind inlines of src/arch.
 allowed="malloc calloc realloc free aligned_alloc abort exit
 memcpy memmove memset memcmp memchr
-strlen strnlen strcmp strncmp strchr strrchr strstr strcpy strncpy strtol strtoul strtoll strtoull
+strlen strnlen strcmp strncmp strchr strrchr strcspn strstr strcpy strncpy strtol strtoul strtoll strtoull
 snprintf vsnprintf strerror_r strerrorname_np strerrordesc_np qsort
 __memcpy_chk __memmove_chk __memset_chk __strcpy_chk __strncpy_chk __snprintf_chk __vsnprintf_chk
 __popcountdi2 __stack_chk_fail __gcc_personality_v0 _Unwind_Resume _GLOBAL_OFFSET_TABLE_

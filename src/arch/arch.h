@@ -454,6 +454,70 @@ int arch_child_wait(int pid, int *status); /* as waitpid */
 /* Map zeroed memory that children share with their parent. */
 int arch_map_shared(size_t bytes, void **out);
 
+/* ---- exec.c: child processes that run another program ------------------------------------------------------ */
+
+/* What the child does before it runs the program. The members are the caller's memory, and no stack of another thread:
+ * the child reads them. Descriptors that `fds` does not name are closed in the child; signals get their defaults. */
+struct arch_exec_fd {
+    int number; /* in the child; each once */
+    int source; /* of this process; what is not open stays closed if `inherited` */
+    bool inherited;
+    int moved; /* the child's */
+};
+struct arch_exec_limit {
+    int resource; /* RLIMIT_NOFILE, ... */
+    uint64_t soft, hard;
+};
+struct arch_exec_user {
+    uint32_t user, group;
+    const uint32_t *groups;
+    size_t count;
+};
+enum arch_exec_group { ARCH_EXEC_LEADS_GROUP, ARCH_EXEC_LEADS_SESSION, ARCH_EXEC_JOINS_GROUP };
+struct arch_exec {
+    const char *const *files; /* the program: the first of them that can be run; NULL ends the list */
+    const char *const *argv;
+    const char *const *env; /* NULL: this process's */
+    const char *directory;  /* NULL: this process's */
+    struct arch_exec_fd *fds;
+    size_t fd_count;
+    const struct arch_exec_limit *limits;
+    size_t limit_count;
+    const struct arch_exec_user *user; /* NULL: this process's */
+    enum arch_exec_group group;
+    bool terminal; /* descriptor 0 becomes the controlling terminal of the session */
+    int mask;      /* umask; -1: this process's */
+    int nice;      /* added */
+};
+/* The step that failed, as words: "changing the directory", ... */
+struct arch_exec_failure {
+    const char *step;
+    bool running; /* it was the last one */
+};
+/* Starts the program in a child, whose parent waits until it runs. Returns 0 or a negated errno code; then there is no
+ * child. The descriptor *pidfd is for the next three, and closed by the caller. */
+int arch_exec(const struct arch_exec *exec, int *pid, int *pidfd, struct arch_exec_failure *failure);
+struct arch_exec_end {
+    int code, signal; /* the exit code, or the signal that ended it and -1 */
+    bool dumped_core;
+    int64_t user_ns, system_ns;
+    uint64_t peak_bytes;
+};
+/* Takes the status of a child that has ended. Returns 0, -EAGAIN: it has not, or -ECHILD: its status was taken, or is
+ * discarded because the program ignores SIGCHLD. */
+int arch_exec_reap(int pid, int pidfd, struct arch_exec_end *end);
+/* Both for a child that has not been reaped by arch_exec_reap. */
+int arch_exec_signal(int pid, int pidfd, int signal);
+/* To the process group of a child that leads one, and to the child. */
+void arch_exec_signal_group(int pid, int pidfd, int signal);
+/* The places to look for a program in: PATH. */
+const char *arch_exec_path(void);
+/* Opens a pseudo-terminal. fds: the master, which does not block, and the other side. Both are closed on exec. */
+int arch_exec_terminal(int fds[2]);
+/* A pipe of which only `fds[ours]` does not block. Both ends are closed on exec. */
+int arch_exec_pipe(int fds[2], int ours);
+int arch_exec_null(void); /* a descriptor of /dev/null, closed on exec */
+
 /* ---- ask.c: the stack of another thread --------------------------------------------------------------------- */
 
 /* What a thread reports of itself in a signal handler, or the system reports of it. */

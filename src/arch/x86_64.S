@@ -38,6 +38,39 @@ strand_setjmp_:
         .cfi_endproc
         .size   strand_setjmp_, . - strand_setjmp_
 
+/*
+ * int64_t arch_clone_(uint64_t flags, void *stack_top, int *pidfd, void (*fn)(void *), void *arg): clone(2) of a child
+ * that calls fn(arg) on its own stack, and does not return. The parent gets the child's number, or a negated errno
+ * code. The clone of the C library is not used: sanitizers wrap it as a fork, and release locks twice if the two
+ * processes share their memory.
+ */
+        .globl  arch_clone_
+        .hidden arch_clone_
+        .type   arch_clone_, @function
+        .p2align 4
+arch_clone_:
+        .cfi_startproc
+        endbr64
+        and     $-16, %rsi
+        sub     $16, %rsi
+        mov     %rcx, (%rsi)
+        mov     %r8, 8(%rsi)
+        xor     %r10d, %r10d
+        xor     %r8d, %r8d
+        mov     $56, %eax
+        syscall
+        test    %rax, %rax
+        jz      0f
+        ret
+0:      .cfi_undefined %rip
+        xor     %ebp, %ebp
+        pop     %rax
+        pop     %rdi
+        call    *%rax
+        ud2
+        .cfi_endproc
+        .size   arch_clone_, . - arch_clone_
+
 /* void arch_longjmp_(void **jump): its strand_setjmp_ returns 1. */
         .globl  arch_longjmp_
         .hidden arch_longjmp_
