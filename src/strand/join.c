@@ -5,6 +5,7 @@
 #include "cancel.h"
 #include "end.h"
 #include "exception.h"
+#include "hand_off.h"
 #include "handle.h"
 #include "log.h"
 #include "misuse.h"
@@ -303,4 +304,44 @@ int strand_hand_off(strand child, strand_scope handle)
         hand_off(thread, c, to);
     handle_unref_scope(thread, to);
     return open ? 0 : -EINVAL;
+}
+
+/* The scope of a spawn of the caller. Sets *mine; a scope of another strand is counted by a reference. Returns NULL: it
+ * has been left. */
+static struct scope *spawns_into(struct thread *thread, strand_scope handle, const char *function, bool *mine)
+{
+    struct cb *me = current_of(thread);
+    struct scope *scope = handle_scope(handle);
+    *mine = scope && block_owner(&scope->block) == me;
+    if (*mine)
+        return scope;
+    if (!handle_is_open(handle))
+        scope_of_owner(me, handle, function); /* misuse */
+    return handle_ref_scope(thread, handle, function);
+}
+
+int hand_off_check(struct thread *thread, strand_scope handle, const char *function)
+{
+    bool mine;
+    struct scope *to = spawns_into(thread, handle, function, &mine);
+    if (!to)
+        return -ECANCELED;
+    scope_lock(thread, to);
+    bool open = !to->closed;
+    scope_unlock(thread, to);
+    if (!mine)
+        handle_unref_scope(thread, to);
+    return open ? 0 : -ECANCELED;
+}
+
+int hand_off_spawned(struct thread *thread, strand child, strand_scope handle, const char *function)
+{
+    bool mine;
+    struct scope *to = spawns_into(thread, handle, function, &mine);
+    bool open = to && scope_expect(thread, to);
+    if (open)
+        hand_off(thread, child_of(current_of(thread), child, function), to);
+    if (to && !mine)
+        handle_unref_scope(thread, to);
+    return open ? 0 : -ECANCELED;
 }
