@@ -14,6 +14,7 @@
 #include "../include/strand/monitor.h"
 #include "../include/strand/pool.h"
 #include "../include/strand/port.h"
+#include "../include/strand/process.h"
 #include "../include/strand/scheduler.h"
 #include "../include/strand/select.h"
 #include "../include/strand/sim.h"

@@ -4,6 +4,7 @@
 #ifndef IO_IO_LAYER_H
 #define IO_IO_LAYER_H
 
+#include "../base/tree.h"
 #include "../strand/core.h"
 #include "io_blocked.h"
 
@@ -22,6 +23,8 @@ enum { IO_PART = 0 }; /* in runtime.parts */
 struct io_run {
     _Atomic(struct crew *) crews[RUN_CREWS];   /* crew_open.c */
     _Atomic(struct descriptors *) descriptors; /* the table of descriptor.c; NULL: none was used */
+    struct tree processes;                     /* process.c: those that have not been reaped */
+    atomic_flag processes_lock;
 };
 
 static inline struct io_run *io_run_of(const struct thread *thread)

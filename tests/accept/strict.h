@@ -12,6 +12,7 @@
 #include "strand/monitor.h"
 #include "strand/pool.h"
 #include "strand/port.h"
+#include "strand/process.h"
 #include "strand/scheduler.h"
 #include "strand/select.h"
 #include "strand/sim.h"

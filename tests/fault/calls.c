@@ -218,6 +218,7 @@ int fault_pthread_setname_np(pthread_t id, const char *name);
 int fault_prctl(int option, ...);
 pid_t fault_fork(void);
 pid_t fault_waitpid(pid_t child, int *status, int options);
+int fault_kill(pid_t process, int signal);
 int fault_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set);
 int fault_sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set);
 int fault_nanosleep(const struct timespec *time, struct timespec *left);
@@ -386,6 +387,12 @@ __attribute__((no_sanitize("address"))) long fault_syscall(long number, ...)
     case SYS_write:
         refuse = refused(PART_write_event);
         break;
+    case SYS_waitid:
+        refuse = refused(PART_waitid);
+        break;
+    case SYS_pidfd_send_signal:
+        refuse = refused(PART_pidfd_send_signal);
+        break;
     default:
         fault_wrong(__FILE__, __LINE__, "a system call that is not in calls.def");
     }
@@ -417,6 +424,11 @@ int fault_pthread_setname_np(pthread_t id, const char *name)
 pid_t fault_fork(void)
 {
     return refused(PART_fork) ? -1 : fork();
+}
+
+int fault_kill(pid_t process, int signal)
+{
+    return refused(PART_kill) ? -1 : kill(process, signal);
 }
 
 /* A child that is not waited for is waited for here: it must not stay. */
@@ -514,9 +526,16 @@ int fault_timerfd_create(int clock, int flags)
 
 /* ---- descriptors ----------------------------------------------------------------------------------------- */
 
+/* The devices behind the standard streams of a process. */
+static bool is_stream(const char *path)
+{
+    return strcmp(path, "/dev/null") == 0 || strcmp(path, "/dev/ptmx") == 0 || strncmp(path, "/dev/pts/", 9) == 0;
+}
+
 int fault_open(const char *path, int flags, ...)
 {
-    return refused(PART_open) ? -1 : descriptor(open(path, flags & ~O_CREAT), CALLER);
+    return refused(is_stream(path) ? PART_open_stream : PART_open) ? -1
+                                                                   : descriptor(open(path, flags & ~O_CREAT), CALLER);
 }
 
 int fault___open_2(const char *path, int flags)

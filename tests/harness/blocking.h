@@ -13,12 +13,14 @@
 #include "strand/limit.h"
 #include "strand/pool.h"
 #include "strand/port.h"
+#include "strand/process.h"
 #include "strand/select.h"
 #include "strand/sync.h"
 
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -26,7 +28,8 @@
 
 struct things {
     strand_scope children, first, collecting; /* one child each, which has ended */
-    strand child;
+    strand_scope processes;
+    strand child, process;    /* process: only for the function that joins it */
     strand_mutex mutex, held; /* held: by the caller */
     strand_condition condition;
     strand_rwlock rwlock;
@@ -113,6 +116,17 @@ static inline int64_t closed(int fd)
     return fd < 0 ? fd : strand_close(fd);
 }
 
+static const char *const end_at_once[] = {"true", NULL};
+
+static inline int64_t capture(void)
+{
+    strand_captured captured = {.size = sizeof captured};
+    strand_process_capture(STRAND_PROCESS_ATTR(.argv = end_at_once), NULL, &captured);
+    free(captured.output);
+    free(captured.errors);
+    return captured.end.code;
+}
+
 STRAND_MESSAGE_DECLARE(echoed, { long value; });
 
 static inline void echo(void *things, strand_message *message)
@@ -195,6 +209,10 @@ static inline int wait_stopping(void)
     ROW(strand_offload, "strand_offload", (strand_offload(run, t), 0))                                                 \
     ROW(strand_offload_on, "strand_offload_on", (strand_offload_on((strand_crew){{0, 0}}, run, t), 0))                 \
     ROW(strand_offload_with, "strand_offload_with", (strand_offload_with(NULL, run, t, 0), 0))                         \
+    ROW(strand_process_start, "strand_process_start",                                                                  \
+        (strand_process_start(t->processes, STRAND_PROCESS_ATTR(.argv = end_at_once)), 0))                             \
+    ROW(strand_process_join, "strand_process_join", (strand_process_join(t->process, NULL), 0))                        \
+    ROW(strand_process_capture, "strand_process_capture", capture())                                                   \
     ROW(strand_ask, "strand_ask", ask(t))                                                                              \
     ROW(strand_actor_wait, "strand_actor_wait", strand_actor_wait(t->gone))                                            \
     ROW(strand_actors_join, "strand_actors_join", (strand_actors_join(t->over), 0))
@@ -257,6 +275,7 @@ static inline void things_close(struct things *t)
     strand_scope_cancel(t->children, NULL);
     strand_scope_cancel(t->first, NULL);
     strand_scope_cancel(t->collecting, NULL);
+    strand_scope_cancel(t->processes, NULL);
 }
 
 static inline void *return_it(void *arg)
@@ -273,6 +292,12 @@ static inline strand spawn_ended(strand_scope scope)
     return child;
 }
 
+static inline strand start_shielded(strand_scope scope)
+{
+    STRAND_SHIELD;
+    return strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = end_at_once));
+}
+
 /* Calls use with the row and new things, which do not lie on a strand's stack. Returns false if there are none. */
 static inline bool with_things(const struct blocking *row, void (*use)(const struct blocking *row, struct things *t))
 {
@@ -282,6 +307,7 @@ static inline bool with_things(const struct blocking *row, void (*use)(const str
     STRAND_SCOPE(children);
     STRAND_SCOPE_WITH(first, STRAND_FIRST_WINS);
     STRAND_SCOPE_WITH(collecting, STRAND_COLLECT);
+    STRAND_SCOPE(processes);
     STRAND_ACTORS(actors, NULL);
     STRAND_ACTORS(over, NULL);
     struct things *at = &t;
@@ -295,6 +321,9 @@ static inline bool with_things(const struct blocking *row, void (*use)(const str
     t.child = spawn_ended(children);
     spawn_ended(first);
     spawn_ended(collecting);
+    t.processes = processes;
+    if (row->call == block_in_strand_process_join)
+        t.process = start_shielded(processes);
     if (!things_open(&t) || strand_actor_stop(t.gone, STRAND_STOP_NEXT) != 0)
         return false;
     strand_actors_stop(over, STRAND_STOP_NEXT);

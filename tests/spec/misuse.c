@@ -133,6 +133,11 @@ TEST_PROGRAM(misuse_of_crews_is_reported)
     check_cases("crew_misuse", 21);
 }
 
+TEST_PROGRAM(misuse_of_processes_is_reported)
+{
+    check_cases("process_misuse", 27);
+}
+
 TEST_PROGRAM(misuse_of_ports_is_reported)
 {
     check_cases("port_misuse", 7);

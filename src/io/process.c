@@ -1,0 +1,301 @@
+/*
+ * Processes: starting, keeping, stopping, signals. The protocol block is in process.h.
+ */
+#include "process.h"
+
+#include "descriptor.h"
+
+#include "../../include/strand/exception.h"
+#include "../../include/strand/io.h"
+#include "../../include/strand/pool.h"
+#include "../../include/strand/select.h"
+
+#include "../sched/thread.h"
+#include "../strand/hand_off.h"
+#include "../strand/handle.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+#include "../strand/sized.h"
+#include "../strand/throw.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define START "strand_process_start"
+enum { SIGNAL_KILL = 9, SIGNAL_CONTINUE = 18, TRIES_MOST = 10 };
+/* How often the keeper looks for the end if it can't wait for it. */
+#define LOOK_NS (20 * STRAND_MS)
+
+/* ---- the run's processes ---------------------------------------------------------------------------------------- */
+
+static void lock_processes(struct thread *thread)
+{
+    spin_lock(&io_run_of(thread)->processes_lock, thread);
+}
+
+static void unlock_processes(struct thread *thread)
+{
+    spin_unlock(&io_run_of(thread)->processes_lock);
+}
+
+static void enlist(struct thread *thread, struct process *process, strand keeper)
+{
+    lock_processes(thread);
+    index_add(&io_run_of(thread)->processes, &process->node, strand_id(keeper));
+    unlock_processes(thread);
+}
+
+/* Under the lock: the process of a strand, or NULL. */
+static struct process *find(struct thread *thread, strand keeper)
+{
+    struct index_node *node = index_find(&io_run_of(thread)->processes, strand_id(keeper));
+    return node ? CONTAINER(node, struct process, node) : NULL;
+}
+
+int strand_process_pid(strand keeper)
+{
+    struct thread *thread = must_be_strand("strand_process_pid");
+    lock_processes(thread);
+    struct process *process = find(thread, keeper);
+    int pid = process ? process->pid : -ESRCH;
+    unlock_processes(thread);
+    return pid;
+}
+
+int strand_process_signal(strand keeper, int signal)
+{
+    struct thread *thread = must_be_strand("strand_process_signal");
+    lock_processes(thread);
+    struct process *process = find(thread, keeper);
+    int error = process ? arch_exec_signal(process->pid, process->pidfd, signal) : -ESRCH; /* [PC1] */
+    unlock_processes(thread);
+    return error;
+}
+
+/* ---- the keeper ------------------------------------------------------------------------------------------------- */
+
+/* Takes the status of the process, if it has ended. Returns whether it was taken. */
+static bool reap(struct process *process)
+{
+    struct thread *thread = thread_self();
+    struct arch_exec_end end = {.code = -1};
+    lock_processes(thread);
+    int error = arch_exec_reap(process->pid, process->pidfd, &end);
+    if (error != -EAGAIN)
+        index_remove(&io_run_of(thread)->processes, &process->node); /* [PC1] */
+    unlock_processes(thread);
+    if (error == -EAGAIN)
+        return false;
+    process->end.code = end.code;
+    process->end.signal = end.signal;
+    process->end.error = error;
+    process->end.dumped_core = end.dumped_core;
+    process->end.user_ns = end.user_ns;
+    process->end.system_ns = end.system_ns;
+    process->end.peak_bytes = end.peak_bytes;
+    return true;
+}
+
+static void *doze(void *unused)
+{
+    strand_sleep(LOOK_NS);
+    return unused;
+}
+
+/* Suspends for a while, or, without memory for a timer, for a moment. */
+static void pause_a_while(void)
+{
+    STRAND_SHIELD;
+    strand_exception *e = strand_try(doze, NULL, NULL);
+    if (e)
+        strand_yield();
+    strand_exception_release(e);
+}
+
+/* Waits for the end and takes the status. Throws if the keeper is interrupted, or the system refuses memory. The poller
+ * may refuse to watch the descriptor. A process that a debugger follows has ended, but its status is there only when
+ * the debugger lets it go. */
+static void *await_end(void *arg)
+{
+    struct process *process = arg;
+    for (bool ready = false; !reap(process); ready = true)
+        if (ready || strand_wait_ready(process->pidfd, STRAND_READABLE) < 0)
+            strand_sleep(LOOK_NS);
+    return NULL;
+}
+
+static void *await_end_or_grace(void *arg)
+{
+    const struct process *process = arg;
+    strand_case cases[] = {strand_on_ready(process->pidfd, STRAND_READABLE), strand_on_time(process->killed_at)};
+    (void)strand_select(cases, 2, STRAND_SELECT_ORDERED);
+    return NULL;
+}
+
+/* Returns whether the wait was completed: it ends by an interruption, or because the system refuses memory. */
+static bool completes(strand_fn *wait, struct process *process)
+{
+    strand_exception *e = strand_try(wait, process, NULL);
+    strand_exception_release(e);
+    return !e;
+}
+
+/* To the process and to its group, if it leads one. The status has not been taken [PC1]. */
+static void signal_all(const struct process *process, int signal)
+{
+    if (process->exec.group == ARCH_EXEC_JOINS_GROUP)
+        (void)arch_exec_signal(process->pid, process->pidfd, signal);
+    else
+        arch_exec_signal_group(process->pid, process->pidfd, signal);
+}
+
+/* The keeper has been cancelled. */
+static void stop(struct process *process)
+{
+    STRAND_SHIELD;
+    if (reap(process))
+        return;
+    process->end.stopped = true;
+    if (process->grace_ns > 0) {
+        process->killed_at = strand_in(process->grace_ns);
+        signal_all(process, process->stop_signal);
+        signal_all(process, SIGNAL_CONTINUE);
+        while (!completes(await_end_or_grace, process))
+            pause_a_while();
+    }
+    signal_all(process, SIGNAL_KILL);
+    while (!completes(await_end, process)) /* [PC2] [PC3] */
+        pause_a_while();
+}
+
+static void wait_or_stop(struct process *process)
+{
+    while (!completes(await_end, process)) { /* [PC3] */
+        if (strand_interrupted()) {
+            stop(process);
+            return;
+        }
+        pause_a_while();
+    }
+}
+
+/* Another thread's child may have the program's file open for writing for a moment, until it runs its own program. */
+static int launch(struct process *process)
+{
+    int error, tries = 0;
+    while ((error = arch_exec(&process->exec, &process->pid, &process->pidfd, &process->failure)) == -ETXTBSY &&
+           tries++ < TRIES_MOST)
+        pause_a_while();
+    return error;
+}
+
+static void *keep(void *arg)
+{
+    struct process *process = arg;
+    process->error = launch(process);
+    if (!process->error) {
+        descriptor_made(process->pidfd);
+        enlist(thread_self(), process, strand_self());
+    }
+    bool runs = !process->error;
+    strand_event_set(&process->started);
+    if (runs) {
+        wait_or_stop(process);
+        (void)strand_close(process->pidfd);
+    }
+    return process;
+}
+
+/* ---- starting ---------------------------------------------------------------------------------------------------- */
+
+struct starting {
+    struct process *process; /* NULL: the keeper has it */
+    struct process_streams streams;
+};
+
+static void abandon(struct starting *starting)
+{
+    process_streams_close(&starting->streams);
+    free(starting->process);
+}
+
+/* A long name is cut, so that the step and the system's words stay. */
+__attribute__((noreturn)) static void throw_failure(struct cb *me, const char *file, const char *step, int error)
+{
+    char what[160];
+    snprintf(what, sizeof what, "strand_process_start: %s: %.80s", step, file);
+    throw_system(me, error, what);
+}
+
+/* Gives the caller its ends of the pipes. */
+static void give(struct process_streams *streams)
+{
+    for (int i = 0; i < PROCESS_STREAMS; i++)
+        if (streams->ours[i] >= 0) {
+            descriptor_made(streams->ours[i]);
+            *streams->out[i] = streams->ours[i];
+            streams->ours[i] = -1;
+        }
+}
+
+static strand start(struct starting *starting, strand_scope scope)
+{
+    static const char left[] = "the scope is open and has been left";
+    struct process *process = starting->process;
+    STRAND_SHIELD;
+    STRAND_SCOPE(own);
+    strand keeper = strand_spawn_with(own, STRAND_ATTR(.name = process->name, .drop = free), keep, process, 0);
+    starting->process = NULL;
+    strand_event_wait(&process->started);
+    if (process->error) {
+        starting->process = strand_join(keeper);
+        throw_failure(current_of(thread_self()), process->file, process->failure.step, process->error);
+    }
+    int error = hand_off_spawned(thread_self(), keeper, scope, START);
+    if (error) {
+        process->grace_ns = -1; /* nobody has asked for it any more: it is killed */
+        throw_failure(current_of(thread_self()), process->file, left, error);
+    }
+    return keeper;
+}
+
+strand strand_process_start(strand_scope scope, const strand_process_attr *given)
+{
+    struct thread *thread = must_be_strand(START);
+    struct cb *me = current_of(thread);
+    strand_process_attr attr = {.size = sizeof attr};
+    may_block(thread, me, START);
+    process_attr_take(given, &attr);
+    int error = hand_off_check(thread, scope, START);
+    if (error)
+        throw_system(me, error, START ": the scope is open and has been left");
+    __attribute__((cleanup(abandon))) struct starting starting = {
+        .process = process_make(thread, &attr), .streams = {.ours = {-1, -1, -1}, .theirs = {-1, -1, -1}}};
+    if (!starting.process)
+        throw_no_memory(me, START ": a process");
+    error = process_streams_open(&attr, starting.process, &starting.streams);
+    if (error)
+        throw_failure(me, starting.process->file, "opening a standard stream", error);
+    strand keeper = start(&starting, scope);
+    give(&starting.streams);
+    return keeper;
+}
+
+/* ---- the end --------------------------------------------------------------------------------------------------------
+ */
+
+void strand_process_join(strand keeper, strand_process_end *end)
+{
+    struct thread *thread = must_be_strand("strand_process_join");
+    may_block(thread, current_of(thread), "strand_process_join");
+    const struct cb *c = handle_cb(keeper);
+    if (c && c->fn != keep)
+        MISUSE("strand_process_join", "", "the strand is no process: join it by strand_join");
+    if (end)
+        must_have_size(end->size, offsetof(strand_process_end, signal), "strand_process_end", "strand_process_join");
+    strand_process_end *made = strand_join(keeper);
+    if (end)
+        sized_give(end, end->size, made, sizeof *made);
+    free(made);
+}

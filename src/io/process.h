@@ -1,0 +1,71 @@
+/*
+ * Processes. A keeper, a strand of the library, starts each process, waits for its end, and takes its status; the
+ * keeper's handle stands for the process.
+ *
+ * PARTIES   the starter (strand_process_start); the keeper; strands that ask for the number or send a signal.
+ * STATE     of a record: STARTING, RUNNING (in the run's tree of processes), REAPED. The starter makes the record and
+ *           spawns the keeper in a scope of its own. The keeper starts the process and sets `started`. If the process
+ *           runs, the starter hands the keeper to the caller's scope; otherwise it joins the keeper and throws.
+ * OWNERSHIP the record is the starter's until the keeper is spawned, and then the keeper's, whose result it is: the
+ *           party that consumes the result frees it, or the drop function does. The starter reads `error` and `failure`
+ *           after `started` is set, while it has not consumed the keeper. `pid`, the tree and its nodes: the holder of
+ *           the run's lock of processes.
+ * INVARIANTS [PC1] a process is in the tree if and only if its status has not been taken: the keeper takes the status
+ *           and removes the record under the lock. Others send signals under it, and the keeper sends its own before it
+ *           takes the status. So no signal reaches a number that the system has given to another process, nor a group
+ *           whose leader has been reaped. [PC2] the keeper ends only when
+ *           the status has been taken: no process is left behind. [PC3] a keeper that has started a process waits
+ *           however it is interrupted, and whatever memory or descriptors it is refused. [PC4] nothing that the keeper
+ *           reads is on a stack: the caller's frames may be copied out meanwhile.
+ * PROGRESS  the starter's thread is blocked until the program runs (arch_exec). The keeper waits as long as the process
+ *           takes; after SIGKILL that is short, unless the process is in an uninterruptible system call.
+ * NOT DONE  the start by the caller itself, followed by a spawn: without memory for a strand or its stack, the process
+ *           would have nobody to keep it. A process as a belonging of the scope, without a strand: joining, waiting,
+ *           selecting, handing off, and the rule of live strands would be written a second time. A handler of SIGCHLD:
+ *           the program may have its own.
+ * TESTED BY tests/spec/process.c.
+ */
+#ifndef IO_PROCESS_H
+#define IO_PROCESS_H
+
+#include "io_layer.h"
+
+#include "../../include/strand/process.h"
+#include "../../include/strand/sync.h"
+#include "../base/index.h"
+
+enum { PROCESS_STREAMS = 3 };
+
+struct process {
+    strand_process_end end; /* the result of the keeper; first */
+    struct arch_exec exec;
+    struct arch_exec_fd *fds;
+    const char *file; /* as the caller has named it */
+    strand_event started;
+    int error; /* of the start, a negated errno code */
+    struct arch_exec_failure failure;
+    struct index_node node;
+    int pid, pidfd;
+    int stop_signal;
+    int64_t grace_ns;
+    strand_time killed_at; /* if it has not ended by then; set when it is stopped */
+    char name[32];         /* of the keeper */
+};
+
+/* The descriptors that a start has made. */
+struct process_streams {
+    int ours[PROCESS_STREAMS]; /* for the caller; -1: none */
+    int theirs[PROCESS_STREAMS];
+    int *out[PROCESS_STREAMS]; /* where the caller gets its own */
+};
+
+/* process_attr.c. Checks the attributes: misuse. */
+void process_attr_take(const strand_process_attr *given, strand_process_attr *attr);
+/* Makes the record: all that the attributes point to is copied into it. Returns NULL if there is no memory. */
+struct process *process_make(struct thread *thread, const strand_process_attr *attr);
+/* Makes the standard streams, for exec.fds. Returns 0, or a negated errno code. */
+int process_streams_open(const strand_process_attr *attr, struct process *process, struct process_streams *streams);
+/* Closes what has not been given away. */
+void process_streams_close(struct process_streams *streams);
+
+#endif
