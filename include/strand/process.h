@@ -4,9 +4,9 @@
  *     STRAND_SCOPE(scope);
  *     const char *const argv[] = {"sort", "-n", NULL};
  *     int numbers, sorted;
- *     strand sort = strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = argv,
- *                                                                   .in = {.kind = STRAND_STDIO_PIPE, .ours =
- * &numbers}, .out = {.kind = STRAND_STDIO_PIPE, .ours = &sorted}));
+ *     strand_stdio in = {.kind = STRAND_STDIO_PIPE, .ours = &numbers};
+ *     strand_stdio out = {.kind = STRAND_STDIO_PIPE, .ours = &sorted};
+ *     strand sort = strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = argv, .in = in, .out = out));
  *     ...                                            write to numbers, strand_close(numbers), read from sorted
  *     strand_process_end end = {.size = sizeof end};
  *     strand_process_join(sort, &end);               end.code is the exit code
@@ -81,7 +81,7 @@ typedef struct strand_stdio {
 
 /** A further descriptor of a process: number `number` there is descriptor `fd` of the caller. */
 typedef struct strand_process_fd {
-    int number; /* 3 to 65535 */
+    int number; /* 3 to 65535; RLIMIT_NOFILE has to allow some numbers above it, one for each descriptor and stream */
     int fd;
 } strand_process_fd;
 
@@ -113,7 +113,7 @@ typedef struct strand_process_attr {
     size_t size;             /* sizeof(strand_process_attr); required */
     const char *const *argv; /* the arguments, ended by NULL; the first one is the program's name; required */
     const char *file;        /* the program's file; NULL: argv[0]. Without a slash: the first such file in the
-                                directories of PATH (of the calling process) that can be run; an empty one is the
+                                directories of PATH (of the calling process) that may be run; an empty one is the
                                 working directory */
     const char *const *env;  /* the environment, ended by NULL; NULL: that of the calling process */
     const char *directory;   /* the working directory; NULL: that of the calling process. A relative `file` is relative
@@ -139,13 +139,14 @@ typedef struct strand_process_attr {
 /**
  * Start a process as a child of a scope. The process has the default signal mask and the default action of each signal,
  * and may use each CPU that the calling process may use. A pipe that does not block, such as one of strand_pipe, blocks
- * in the process; sockets and terminals are the same open files there, and do not block if they do not block here. Only
- * the owner of the scope may call this function, or any strand of the run if the scope is open. An interrupted call has
- * started none.
+ * in the process, if the system lets the process open it once more (/proc); sockets and terminals are the same open
+ * files there, and do not block if they do not block here. Only the owner of the scope may call this function, or any
+ * strand of the run if the scope is open. An interrupted call has started none.
  *
  * The call returns when the program runs. Its cost does not depend on the memory of the calling process, because the
  * child shares that memory until the program runs (vfork); with attr->user it gets a copy. Starting blocks a thread of
- * the pool for some hundred microseconds, and longer if the program's file is on a slow disk.
+ * the pool for some hundred microseconds, and longer if the program's file is on a slow disk. A file that another
+ * process is writing is tried again for up to 200 ms.
  *
  * Returns the handle of the process. Throws STRAND_SYSTEM with the system's code if the process cannot be started. The
  * text names the step and the program:
@@ -157,7 +158,7 @@ typedef struct strand_process_attr {
  *    "setting the supplementary groups", "setting the group", "setting the user", "changing the directory",
  *    "setting the controlling terminal", "leading a process group", "leading a session"
  *
- * Throws what strand_spawn throws, too. If an open scope is left while the call starts a process there, the call kills
+ * Throws what strand_spawn throws, too. If an open scope is left while the call starts a process there, the call stops
  * the process, and throws -ECANCELED. After an exception no process and no descriptor is left.
  */
 STRAND_BLOCKS strand strand_process_start(strand_scope scope, const strand_process_attr *attr);
@@ -227,7 +228,7 @@ typedef struct strand_captured {
  * out->errors by free(3). An exit code other than 0 is no exception.
  *
  * The input may be larger than what the process reads: the rest is dropped. When the process has ended, the call waits
- * for the end of its output, but no longer than capture->linger_ns.
+ * for the end of its output, but no longer than capture->linger_ns; then it takes what the pipes hold.
  *
  * An interrupted call stops the process, as leaving its scope does: a deadline limits the time. Throws what
  * strand_process_start throws; STRAND_SYSTEM with -EFBIG if a stream has more bytes than capture->max_size; and

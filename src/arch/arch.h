@@ -506,7 +506,8 @@ struct arch_exec_end {
 /* Takes the status of a child that has ended. Returns 0, -EAGAIN: it has not, or -ECHILD: its status was taken, or is
  * discarded because the program ignores SIGCHLD. */
 int arch_exec_reap(int pid, int pidfd, struct arch_exec_end *end);
-/* Both for a child that has not been reaped by arch_exec_reap. */
+/* These are for a child that has not been reaped by arch_exec_reap. */
+bool arch_exec_has_ended(int pid, int pidfd);
 int arch_exec_signal(int pid, int pidfd, int signal);
 /* To the process group of a child that leads one, and to the child. */
 void arch_exec_signal_group(int pid, int pidfd, int signal);

@@ -182,7 +182,8 @@ IN_CHILD static void close_others(const struct launch *launch)
 }
 
 /* Programs expect pipes that block. The mode belongs to the open file, which the caller uses too: the pipe is opened
- * once more. Without /proc it stays as it is. */
+ * once more. The open itself must not block, as that of a named pipe without another side would. Without /proc the pipe
+ * stays as it is. */
 IN_CHILD static int unblocked(int fd)
 {
     struct stat status;
@@ -196,8 +197,8 @@ IN_CHILD static int unblocked(int fd)
         digits++;
     for (int rest = fd, i = digits; i > 0; rest /= 10)
         path[length + --i] = (char)('0' + rest % 10);
-    int64_t own = CALL(SYS_openat, AT_FDCWD, (uintptr_t)path, (flags & O_ACCMODE) | O_CLOEXEC, 0);
-    return own < 0 ? fd : (int)own;
+    int64_t own = CALL(SYS_openat, AT_FDCWD, (uintptr_t)path, (flags & O_ACCMODE) | O_NONBLOCK | O_CLOEXEC, 0);
+    return own < 0 || CALL(SYS_fcntl, own, F_SETFL, flags & ~(int64_t)O_NONBLOCK, 0) < 0 ? fd : (int)own;
 }
 
 /* A number for the source that is not below `top`, or a negated errno code. */
@@ -286,10 +287,16 @@ IN_CHILD static void in_child(void *arg)
 
 /* ---- in the parent -------------------------------------------------------------------------------------------- */
 
-/* Whether the child gets a copy of the memory. Under valgrind it gets one in any case. */
+/* Valgrind makes a fork of each start: the child has a copy of the memory, and the parent does not wait for it. */
+static bool runs_valgrind(void)
+{
+    return arch_valgrind(ARCH_VALGRIND_RUNS, 0, 0) != 0;
+}
+
+/* Whether the child gets a copy of the memory. */
 static bool memory_is_copied(const struct arch_exec *exec)
 {
-    return exec->user || arch_valgrind(ARCH_VALGRIND_RUNS, 0, 0) != 0;
+    return exec->user || runs_valgrind();
 }
 
 /* Kernels before 5.4 can't wait for a process descriptor, and the oldest make none. */
@@ -331,7 +338,8 @@ static void bury(int pidfd)
     (void)close(pidfd);
 }
 
-/* What a child with a copy of the memory has reported. The pipe ends when it runs the program. */
+/* What a child with a copy of the memory has reported. It has written that, if anything, when the parent goes on. The
+ * end of the pipe need not come then: a fork of another thread may hold it. */
 static void read_report(int fd, struct failed *failed)
 {
     ssize_t got;
@@ -349,6 +357,12 @@ static int64_t clone_and_hear(struct launch *launch, char *stack, int *pidfd)
     if (pipe2(report, O_CLOEXEC) < 0)
         return -errno;
     launch->report = report[1];
+    if (!runs_valgrind() && fcntl(report[0], F_SETFL, O_NONBLOCK) < 0) {
+        int error = -errno;
+        (void)close(report[0]);
+        (void)close(report[1]);
+        return error;
+    }
     int64_t child = clone_child(launch, stack, pidfd);
     (void)close(report[1]);
     if (child > 0)
@@ -432,6 +446,13 @@ static bool is_ours(int pid, int pidfd)
     siginfo_t info;
     struct rusage usage;
     return wait_without_waiting(pid, pidfd, &info, WNOWAIT, &usage) != -ECHILD;
+}
+
+bool arch_exec_has_ended(int pid, int pidfd)
+{
+    siginfo_t info;
+    struct rusage usage;
+    return wait_without_waiting(pid, pidfd, &info, WNOWAIT, &usage) == -ECHILD || info.si_pid;
 }
 
 int arch_exec_signal(int pid, int pidfd, int signal)

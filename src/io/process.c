@@ -125,11 +125,14 @@ static void *await_end(void *arg)
     return NULL;
 }
 
+/* Leaves the status: until it is taken, signals reach the group safely [PC1]. */
 static void *await_end_or_grace(void *arg)
 {
     const struct process *process = arg;
     strand_case cases[] = {strand_on_ready(process->pidfd, STRAND_READABLE), strand_on_time(process->killed_at)};
-    (void)strand_select(cases, 2, STRAND_SELECT_ORDERED);
+    while (!arch_exec_has_ended(process->pid, process->pidfd) && strand_now().ns < process->killed_at.ns)
+        if (strand_select(cases, 2, STRAND_SELECT_ORDERED) == 0 && cases[0].result < 0)
+            strand_sleep(LOOK_NS); /* the poller refuses to watch the descriptor */
     return NULL;
 }
 
@@ -241,20 +244,20 @@ static void give(struct process_streams *streams)
 
 static strand start(struct starting *starting, strand_scope scope)
 {
-    static const char left[] = "the scope is open and has been left";
+    static const char left[] = "the scope has been left";
     struct process *process = starting->process;
     STRAND_SHIELD;
     STRAND_SCOPE(own);
     strand keeper = strand_spawn_with(own, STRAND_ATTR(.name = process->name, .drop = free), keep, process, 0);
+    strand_event_wait(&process->started); /* throws if the keeper can't run: then it never has the record */
     starting->process = NULL;
-    strand_event_wait(&process->started);
     if (process->error) {
         starting->process = strand_join(keeper);
         throw_failure(current_of(thread_self()), process->file, process->failure.step, process->error);
     }
     int error = hand_off_spawned(thread_self(), keeper, scope, START);
     if (error) {
-        process->grace_ns = -1; /* nobody has asked for it any more: it is killed */
+        strand_cancel(keeper, left);
         throw_failure(current_of(thread_self()), process->file, left, error);
     }
     return keeper;
@@ -269,7 +272,7 @@ strand strand_process_start(strand_scope scope, const strand_process_attr *given
     process_attr_take(given, &attr);
     int error = hand_off_check(thread, scope, START);
     if (error)
-        throw_system(me, error, START ": the scope is open and has been left");
+        throw_system(me, error, START ": the scope has been left");
     __attribute__((cleanup(abandon))) struct starting starting = {
         .process = process_make(thread, &attr), .streams = {.ours = {-1, -1, -1}, .theirs = {-1, -1, -1}}};
     if (!starting.process)

@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { READ_FIRST = 4096 };
+enum { READ_FIRST = 4096, PIPE_MOST = 64 * 1024 };
 #define CAPTURE_MOST ((size_t)64 << 20)
 #define LINGER_USUAL STRAND_S
 
@@ -123,11 +123,14 @@ static void linger(strand reader, strand_time until)
     (void)strand_select(cases, 2, STRAND_SELECT_ORDERED);
 }
 
-/* Takes what is there already, when the reader has been cancelled. */
+/* Takes what is there already, when the reader has been cancelled: what a pipe may hold, and no more, because another
+ * process may write all the time. */
 static void drain(struct taker *taker)
 {
+    size_t begun = taker->size;
     strand_case ready = strand_on_ready(taker->fd, STRAND_READABLE);
-    while (taker->fd >= 0 && !taker->error && strand_select(&ready, 1, STRAND_SELECT_NOW) == 0)
+    while (taker->fd >= 0 && !taker->error && taker->size - begun < PIPE_MOST &&
+           strand_select(&ready, 1, STRAND_SELECT_NOW) == 0)
         if (!take_some(taker))
             close_fd(&taker->fd);
 }
@@ -241,6 +244,7 @@ void strand_process_capture(const strand_process_attr *given, const strand_captu
         fail(capture->input.error, "writing the input failed, of", capture->input.size);
     got.output = takes_output ? hand_out(&capture->output, &got.output_size) : NULL;
     got.errors = takes_errors ? hand_out(&capture->errors, &got.errors_size) : NULL;
+    _Static_assert(offsetof(strand_captured, end) + sizeof got.end == sizeof got, "the end is last: both may grow");
     size_t size = out->size;
     sized_give(out, size, &got, sizeof got);
     out->end.size = size - offsetof(strand_captured, end);
