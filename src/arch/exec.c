@@ -246,11 +246,14 @@ IN_CHILD static void reset_signals(void)
     (void)CALL(SYS_rt_sigprocmask, SIG_SETMASK, (uintptr_t)&usual.mask, 0, sizeof usual.mask);
 }
 
-/* Tries the next file after these errors, as a shell does. */
+/* Whether the next file is tried after this error, as a shell does. */
 IN_CHILD static bool may_be_elsewhere(int64_t error)
 {
-    return error == -ENOENT || error == -ENOTDIR || error == -EACCES || error == -ESTALE || error == -ENODEV ||
-           error == -ETIMEDOUT;
+    static const int errors[] = {ENOENT, ENOTDIR, EACCES, ESTALE, ENODEV, ETIMEDOUT};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        if (error == -errors[i])
+            return true;
+    return false;
 }
 
 IN_CHILD static void run_program(struct launch *launch)
@@ -329,11 +332,11 @@ static int64_t clone_child(struct launch *launch, char *stack, int *pidfd)
     return pid;
 }
 
-/* The child ends. */
-static void bury(int pidfd)
+/* The child ends, and its number is its own until then. */
+static void bury(int64_t child, int pidfd)
 {
     siginfo_t info;
-    while (syscall(SYS_waitid, BY_PIDFD, pidfd, &info, WEXITED, NULL) < 0 && errno == EINTR)
+    while (syscall(SYS_waitid, P_PID, child, &info, WEXITED, NULL) < 0 && errno == EINTR)
         ;
     (void)close(pidfd);
 }
@@ -386,7 +389,7 @@ int arch_exec(const struct arch_exec *exec, int *pid, int *pidfd, struct arch_ex
         return (int)child;
     if (launch.failed.error) {
         *failure = (struct arch_exec_failure){launch.failed.step, launch.failed.running};
-        bury(*pidfd);
+        bury(child, *pidfd);
         return launch.failed.error;
     }
     *pid = (int)child;
