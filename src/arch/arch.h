@@ -489,14 +489,10 @@ struct arch_exec {
     int mask;      /* umask; -1: this process's */
     int nice;      /* added */
 };
-/* The step that failed, as words: "changing the directory", ... */
-struct arch_exec_failure {
-    const char *step;
-    bool running; /* it was the last one */
-};
 /* Starts the program in a child, whose parent waits until it runs. Returns 0 or a negated errno code; then there is no
- * child. The descriptor *pidfd is for the next three, and closed by the caller. */
-int arch_exec(const struct arch_exec *exec, int *pid, int *pidfd, struct arch_exec_failure *failure);
+ * child, and *step says in words what failed ("changing the directory"). The descriptor *pidfd is for the next three,
+ * and closed by the caller. */
+int arch_exec(const struct arch_exec *exec, int *pid, int *pidfd, const char **step);
 struct arch_exec_end {
     int code, signal; /* the exit code, or the signal that ended it and -1 */
     bool dumped_core;

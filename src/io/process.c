@@ -187,7 +187,7 @@ static void wait_or_stop(struct process *process)
 static int launch(struct process *process)
 {
     int error, tries = 0;
-    while ((error = arch_exec(&process->exec, &process->pid, &process->pidfd, &process->failure)) == -ETXTBSY &&
+    while ((error = arch_exec(&process->exec, &process->pid, &process->pidfd, &process->step)) == -ETXTBSY &&
            tries++ < TRIES_MOST)
         pause_a_while();
     return error;
@@ -253,7 +253,7 @@ static strand start(struct starting *starting, strand_scope scope)
     starting->process = NULL;
     if (process->error) {
         starting->process = strand_join(keeper);
-        throw_failure(current_of(thread_self()), process->file, process->failure.step, process->error);
+        throw_failure(current_of(thread_self()), process->file, process->step, process->error);
     }
     int error = hand_off_spawned(thread_self(), keeper, scope, START);
     if (error) {

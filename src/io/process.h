@@ -7,7 +7,7 @@
  *           spawns the keeper in a scope of its own. The keeper starts the process and sets `started`. If the process
  *           runs, the starter hands the keeper to the caller's scope; otherwise it joins the keeper and throws.
  * OWNERSHIP the record is the starter's until the keeper is spawned, and then the keeper's, whose result it is: the
- *           party that consumes the result frees it, or the drop function does. The starter reads `error` and `failure`
+ *           party that consumes the result frees it, or the drop function does. The starter reads `error` and `step`
  *           after `started` is set, while it has not consumed the keeper. `pid`, the tree and its nodes: the holder of
  *           the run's lock of processes.
  * INVARIANTS [PC1] a process is in the tree if and only if its status has not been taken: the keeper takes the status
@@ -39,11 +39,10 @@ enum { PROCESS_STREAMS = 3 };
 struct process {
     strand_process_end end; /* the result of the keeper; first */
     struct arch_exec exec;
-    struct arch_exec_fd *fds;
     const char *file; /* as the caller has named it */
     strand_event started;
-    int error; /* of the start, a negated errno code */
-    struct arch_exec_failure failure;
+    int error;        /* of the start, a negated errno code */
+    const char *step; /* that failed */
     struct index_node node;
     int pid, pidfd;
     int stop_signal;

@@ -242,7 +242,6 @@ static struct process *fill(struct room *room, const strand_process_attr *attr, 
                                          .terminal = attr->in.kind == STRAND_STDIO_TERMINAL,
                                          .mask = attr->has_mask ? (int)(attr->mask & 0777) : -1,
                                          .nice = attr->nice},
-                                .fds = fds,
                                 .file = named,
                                 .started = STRAND_EVENT_INIT,
                                 .pidfd = -1,
@@ -326,7 +325,7 @@ int process_streams_open(const strand_process_attr *attr, struct process *proces
 {
     for (int i = 0; i < PROCESS_STREAMS; i++) {
         const strand_stdio *stream = stream_of(attr, i);
-        struct arch_exec_fd *fd = &process->fds[i];
+        struct arch_exec_fd *fd = &process->exec.fds[i];
         int error = open_stream(attr, i, streams);
         if (error)
             return error;
@@ -335,8 +334,8 @@ int process_streams_open(const strand_process_attr *attr, struct process *proces
         if (stream->kind == STRAND_STDIO_FD)
             fd->source = stream->fd;
         else if (stream->kind == STRAND_STDIO_OUTPUT) {
-            fd->source = process->fds[1].source;
-            fd->inherited = process->fds[1].inherited;
+            fd->source = process->exec.fds[1].source;
+            fd->inherited = process->exec.fds[1].inherited;
         } else if (!fd->inherited)
             fd->source = streams->theirs[i];
     }
