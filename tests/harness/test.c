@@ -11,6 +11,7 @@
 
 #include "strand/debug.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
@@ -446,6 +447,17 @@ void test_execute(const struct test_case *the_test)
         execute_all_seeds(the_test);
     }
     test.running = NULL;
+}
+
+int test_count_entries(const char *path)
+{
+    int count = 0;
+    DIR *folder = opendir(path);
+    CHECK(folder != NULL);
+    while (readdir(folder))
+        count++;
+    closedir(folder);
+    return count;
 }
 
 bool test_under_valgrind(void)

@@ -106,6 +106,8 @@ void test_set_callers_thread(struct strand_options *options);
 void *test_run(strand_fn *fn, void *arg);
 /** The exception that left fn, which the caller owns, or NULL; *result (may be NULL) is what fn returned. */
 strand_exception *test_run_catching(strand_fn *fn, void *arg, void **result);
+/** How many entries a folder has, "." and ".." included: /proc/self/fd, ... Any thread. */
+int test_count_entries(const char *path);
 /* Valgrind has its library loaded before all others. */
 bool test_under_valgrind(void);
 /** test_run with no fewer than so many threads. */

@@ -13,7 +13,6 @@
 #include "strand/pool.h"
 #include "strand/port.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <time.h>
 #include <unistd.h>
@@ -468,17 +467,6 @@ TEST_REAL(an_exception_of_an_inner_sub_process_can_be_rethrown_in_the_outer_one)
 
 /* ---- nothing is left ------------------------------------------------------------------------ */
 
-static int count_entries(const char *path)
-{
-    int count = 0;
-    DIR *directory = opendir(path);
-    CHECK(directory != NULL);
-    while (readdir(directory))
-        count++;
-    closedir(directory);
-    return count;
-}
-
 static int count_mappings(void)
 {
     int lines = 0, c;
@@ -527,11 +515,11 @@ static void run_everything_on(int threads)
 TEST_REAL(no_descriptor_is_left_after_a_run)
 {
     run_everything_on(1);
-    int before = count_entries("/proc/self/fd");
+    int before = test_count_entries("/proc/self/fd");
     run_everything_on(1);
-    CHECK_EQ(count_entries("/proc/self/fd"), before);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), before);
     run_everything_on(4);
-    CHECK_EQ(count_entries("/proc/self/fd"), before);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), before);
 }
 
 /* S-32, S-44, V-20, contract 7.5 */
@@ -539,10 +527,10 @@ TEST_REAL(no_thread_is_left_after_a_run)
 {
     const struct timespec tick = {.tv_nsec = STRAND_MS};
     run_everything_on(4); /* a sanitizer may start a thread of its own with the first other one */
-    int before = count_entries("/proc/self/task");
+    int before = test_count_entries("/proc/self/task");
     run_everything_on(4);
     /* The system takes a joined thread off its list a moment later. */
-    while (count_entries("/proc/self/task") != before)
+    while (test_count_entries("/proc/self/task") != before)
         nanosleep(&tick, NULL);
 }
 

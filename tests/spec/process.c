@@ -14,7 +14,6 @@
 #include "strand/select.h"
 #include "strand/sync.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -32,17 +31,6 @@
 #define RUNS_ON "echo ready; exec sleep 100000"
 #define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define SHELL(script) ARGV("sh", "-c", (script))
-
-static int count_entries(const char *path)
-{
-    int count = 0;
-    DIR *folder = opendir(path);
-    CHECK(folder != NULL);
-    while (readdir(folder))
-        count++;
-    closedir(folder);
-    return count;
-}
 
 static strand_process_end join(strand process)
 {
@@ -327,7 +315,7 @@ static bool has_terminals(void)
 
 TEST_REAL_INSIDE(a_process_may_have_a_terminal)
 {
-    int terminal = -1, before = count_entries("/proc/self/fd");
+    int terminal = -1, before = test_count_entries("/proc/self/fd");
     if (!has_terminals())
         return;
     {
@@ -343,7 +331,7 @@ TEST_REAL_INSIDE(a_process_may_have_a_terminal)
     CHECK_STR(text, "yes\r\n");
     CHECK_EQ(strand_read(terminal, text, sizeof text), -EIO);
     strand_close(terminal);
-    CHECK(count_entries("/proc/self/fd") <= before + 4); /* what the first wait makes */
+    CHECK(test_count_entries("/proc/self/fd") <= before + 4); /* what the first wait makes */
 }
 
 /* strand_pipe makes pipes that do not block; programs expect others. */
@@ -511,7 +499,7 @@ static void *start_failing(void *arg)
 
 static void check_failing(struct failing *failing)
 {
-    int before = count_entries("/proc/self/fd");
+    int before = test_count_entries("/proc/self/fd");
     failing->attr.size = sizeof failing->attr;
     strand_exception *e = strand_try(start_failing, failing, NULL);
     CHECK(e != NULL);
@@ -519,7 +507,7 @@ static void check_failing(struct failing *failing)
     CHECK_EQ(strand_exception_code(e), failing->code);
     CHECK_CONTAINS(strand_exception_text(e), failing->words);
     strand_exception_release(e);
-    CHECK_EQ(count_entries("/proc/self/fd"), before);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), before);
     check_no_child_is_left();
 }
 
@@ -577,7 +565,7 @@ TEST_REAL_INSIDE(a_start_without_descriptors_fails_and_leaves_nothing)
         failing.attr.err = (strand_stdio){.kind = STRAND_STDIO_TERMINAL, .ours = &fd};
     struct rlimit limit, none;
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
-    int before = count_entries("/proc/self/fd");
+    int before = test_count_entries("/proc/self/fd");
     /* The limit counts numbers: first none is free, then some, until the start works. */
     int top = open("/dev/null", O_RDONLY | O_CLOEXEC), failed = 0;
     close(top);
@@ -592,7 +580,7 @@ TEST_REAL_INSIDE(a_start_without_descriptors_fails_and_leaves_nothing)
         } else {
             CHECK(e != NULL);
             CHECK_EQ(strand_exception_code(e), -EMFILE);
-            CHECK_EQ(count_entries("/proc/self/fd"), before);
+            CHECK_EQ(test_count_entries("/proc/self/fd"), before);
             check_no_child_is_left();
             failed++;
         }
@@ -944,7 +932,7 @@ static void *capture_too_much(void *out)
 TEST_REAL_INSIDE(more_output_than_allowed_stops_the_process_and_is_an_error)
 {
     strand_captured got = {.size = sizeof got};
-    int before = count_entries("/proc/self/fd");
+    int before = test_count_entries("/proc/self/fd");
     strand_exception *e = strand_try(capture_too_much, &got, NULL);
     CHECK_KIND(e, &STRAND_SYSTEM);
     CHECK_EQ(strand_exception_code(e), -EFBIG);
@@ -952,7 +940,7 @@ TEST_REAL_INSIDE(more_output_than_allowed_stops_the_process_and_is_an_error)
     CHECK_PTR(strand_exception_suppressed(e, 0), NULL);
     strand_exception_release(e);
     check_no_child_is_left();
-    CHECK(count_entries("/proc/self/fd") <= before + 8); /* what the first process of the run has made */
+    CHECK(test_count_entries("/proc/self/fd") <= before + 8); /* what the first process of the run has made */
 }
 
 /* The process ends, but one that it has started still holds its output. */
@@ -1049,7 +1037,7 @@ static void *run_one(void *arg)
 
 TEST_REAL_RACE(many_processes_start_and_end_at_the_same_time)
 {
-    int before = count_entries("/proc/self/fd");
+    int before = test_count_entries("/proc/self/fd");
     run_one(NULL);
     {
         STRAND_SCOPE(scope);
@@ -1058,7 +1046,7 @@ TEST_REAL_RACE(many_processes_start_and_end_at_the_same_time)
         strand_scope_join(scope);
     }
     check_no_child_is_left();
-    CHECK(count_entries("/proc/self/fd") <= before + 8);
+    CHECK(test_count_entries("/proc/self/fd") <= before + 8);
 }
 
 static void *signal_until_gone(void *arg)
