@@ -287,6 +287,9 @@ struct arch_event {
 };
 int arch_poller_open(struct arch_poller *poller);
 void arch_poller_close(struct arch_poller *poller);
+/* In the child of a fork, which shares the poller with the parent: arch_poller_wait returns 0 at once, even if a signal
+ * handler stood just before its system call and has forked. */
+void arch_poller_orphan(const struct arch_poller *poller);
 /* Wait until the instant deadline_ns (0: not at all), with nanosecond precision and no timer slack if the system has
  * it. Stores up to max events in out. Returns how many; 0 after a time-out, a kick or EINTR. */
 int arch_poller_wait(struct arch_poller *poller, struct arch_event *out, int max, int64_t deadline_ns);

@@ -150,10 +150,18 @@ void arch_poller_close(struct arch_poller *poller)
 {
     int *fds[] = {&poller->timer, &poller->kick, &poller->epoll};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
-        if (*fds[i] >= 0)
-            close(*fds[i]);
-        *fds[i] = -1;
+        int fd = *fds[i];
+        *fds[i] = -1; /* first: a signal handler may fork, and the number may be another descriptor's after the close */
+        if (fd >= 0)
+            close(fd);
     }
+}
+
+/* The number stays taken, by a descriptor that epoll_wait refuses. */
+void arch_poller_orphan(const struct arch_poller *poller)
+{
+    if (poller->epoll >= 0)
+        (void)dup3(poller->kick, poller->epoll, O_CLOEXEC);
 }
 
 void arch_poller_arm(struct arch_poller *poller, int64_t deadline_ns)
@@ -203,7 +211,7 @@ int arch_poller_wait(struct arch_poller *poller, struct arch_event *out, int max
     if (deadline_ns != 0 && deadline_ns != poller->armed)
         arch_poller_arm(poller, deadline_ns);
     int got = epoll_wait(poller->epoll, events, max < POLLER_BATCH ? max : POLLER_BATCH, deadline_ns == 0 ? 0 : -1);
-    ASSERT(got >= 0 || errno == EINTR);
+    ASSERT(got >= 0 || errno == EINTR || errno == EINVAL); /* EINVAL: arch_poller_orphan */
     int count = 0;
     for (int i = 0; i < got; i++) {
         uint64_t data = events[i].data.u64;

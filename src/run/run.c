@@ -180,10 +180,17 @@ static bool on_fault(void *address, void *ucontext)
     return true;
 }
 
-/* Makes a thread find out at its next switch that it is in the child of a fork. Called in that child. */
-static void check_orphan(void *thread)
+/* Makes a thread find out that it is in the child of a fork: at its next switch, or where it waits. If a signal handler
+ * has forked, the thread may stand between its last look and a system call that waits. No other thread ends that wait
+ * in the child, so what the system compares changes here. */
+static void orphan_finds_out(void *self)
 {
-    atomic_fetch_or_explicit(&((struct thread *)thread)->slow_switch.any, SWITCH_CHECK, memory_order_relaxed);
+    struct thread *thread = self;
+    atomic_fetch_or_explicit(&thread->slow_switch.any, SWITCH_CHECK, memory_order_relaxed);
+    atomic_store_explicit(&thread->wake, 1, memory_order_relaxed); /* platform_sleep */
+    if (atomic_load_explicit(&thread->hold.asked, memory_order_relaxed))
+        atomic_store_explicit(&thread->hold.asked, 2, memory_order_relaxed); /* pool_stand_still waits for 1 */
+    arch_poller_orphan(&thread->pool->poller);
 }
 
 static int run_watched(struct runtime *runtime, bool adopt, const char **what)
@@ -217,7 +224,7 @@ static int run_pool(struct runtime *runtime, const char **what)
     struct thread *before = thread_self();
     bool adopt = !runtime->options.own_threads && !runtime->sub.pool.scheduler->own_thread &&
                  !arch_orphan(); /* its thread stands on a strand's stack */
-    arch_on_orphan(check_orphan);
+    arch_on_orphan(orphan_finds_out);
     arch_on_foreign(cxx_on_foreign);
     arch_on_lost(exception_print_lost);
     arch_on_exit(entry_thread_exits);

@@ -1,6 +1,6 @@
 /*
  * Forks. In the child the run of the parent is dead, and says so; the parent goes on. The cases are those of
- * tests/programs/forks.c.
+ * tests/programs/forks.c and fork_waits.c.
  */
 #define SUITE fork
 #include "test.h"
@@ -21,14 +21,19 @@ static void add_option(const char *variable, const char *option)
 
 /* TSan ends a child that makes threads, unless it is asked not to. LeakSanitizer does not see what only strands of the
  * run know, in whose middle the child ends. */
-static void fork_case(const char *name)
+static void program_that_forks(const char *program, const char *name)
 {
     add_option("TSAN_OPTIONS", "die_after_fork=0");
     add_option("ASAN_OPTIONS", "detect_leaks=0");
-    test_program(&o, "forks", name);
+    test_program(&o, program, name);
     CHECK(!o.signalled);
     CHECK_EQ(o.status, 0);
     CHECK_CONTAINS(o.out, "parent: goes on 10");
+}
+
+static void fork_case(const char *name)
+{
+    program_that_forks("forks", name);
 }
 
 /* The child ends by a report that names the function, and says why. */
@@ -116,6 +121,16 @@ TEST_PROGRAM(the_child_of_a_handler_does_not_stand_still_for_a_dump_of_the_paren
 {
     fork_case("dumps:return");
     CHECK_EQ(test_count(o.out, "child: signal 6\n"), 40);
+}
+
+TEST_PROGRAM(the_child_of_a_handler_does_not_begin_a_wait_for_threads_of_the_parent)
+{
+    static const char *const waits[] = {"hold", "sleep", "poll"};
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
+        program_that_forks("fork_waits", waits[i]);
+        CHECK_CONTAINS(o.out, "child: signal 6\n");
+        CHECK_CONTAINS(o.err, "misuse of fork: this process is the child of a fork");
+    }
 }
 
 /* The dump must not wait for a fork that waits for the caller. */
