@@ -79,7 +79,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd bank chat turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes instructions check models fuzz bench valgrind user-tools coverage man pictures conformance site abi \
+.PHONY: help all lib demo crawl pipeline crowd bank chat profileprocess turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes instructions check models fuzz bench valgrind user-tools coverage man pictures conformance site abi \
 	bench-peers figures install uninstall setup format clean FORCE
 
 help:
@@ -90,6 +90,7 @@ help:
 	@echo "make crowd       a million strands (examples/crowd) on stacks of their own and on shared ones: memory, times (3 minutes, 8 GB)"
 	@echo "make bank        transfers between 100 000 accounts, which are actors and crash (examples/bank): no cent may be missing"
 	@echo "make chat        rooms to talk in over TCP, which are actors (examples/chat): on port 7000, for nc, until it is stopped"
+	@echo "make profileprocess   a process with a profiler beside it, both stopped in order (examples/profileprocess): bank under pidstat"
 	@echo "make turtle      curves in a window of SDL 2, computed by strands (examples/turtle); without a display, in a virtual one"
 	@echo "make ledger      accounts in an SQLite database, each connection on a thread of its own (examples/ledger)"
 	@echo "make soak        the server under wrk for a minute, a tenth of the clients cut in the middle"
@@ -190,6 +191,11 @@ chat:
 	$(again) do-$@
 	$(OUT)/examples/chat --port=7000
 
+profileprocess:
+	$(call setup,profileprocess)
+	$(again) do-$@
+	$(OUT)/examples/profileprocess --prefix --with 'pidstat -hru -p {pid} 1' -- $(OUT)/examples/bank
+
 turtle:
 	$(call setup,turtle)
 	$(again) do-$@
@@ -206,7 +212,7 @@ soak:
 	tools/soak-httpd.sh $(OUT)
 
 test:
-	$(call install-packages,test examples turtle ledger $(if $(sanitize),,man))
+	$(call install-packages,test examples profileprocess turtle ledger $(if $(sanitize),,man))
 	$(again) do-$@
 
 test-hardened:
@@ -219,7 +225,7 @@ test-install:
 	$(again) do-$@
 
 check:
-	@tools/setup.sh --check build examples turtle ledger test check >&2
+	@tools/setup.sh --check build examples profileprocess turtle ledger test check >&2
 	$(again) -k --output-sync=target MODE=release QUIET=1 do-$@
 
 # Workloads with seeds that have failed at atomic steps.
@@ -551,7 +557,7 @@ accepted := $(wildcard tests/accept/*.c tests/accept/*.cc)
 example-sources := $(wildcard examples/*.c examples/*/*.c)
 # Those that need no more than the library and the server's parser; turtle and ledger are made by their own targets.
 examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline $(OUT)/examples/crowd \
-	$(OUT)/examples/bank $(OUT)/examples/chat
+	$(OUT)/examples/bank $(OUT)/examples/chat $(OUT)/examples/profileprocess
 # example-objects FOLDER: the objects of this example, and those that the examples share
 example-objects = $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard $(if $(1),examples/$(1)/*.c) examples/common/*.c))
 fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/*.c))
@@ -638,6 +644,8 @@ $(OUT)/examples/bank: $(call example-objects,bank) $(library)
 	$(call link,$(CC))
 $(OUT)/examples/chat: $(call example-objects,chat) $(library)
 	$(call link,$(CC))
+$(OUT)/examples/profileprocess: $(call example-objects,profileprocess) $(library)
+	$(call link,$(CC))
 $(OUT)/examples/turtle: $(call example-objects,turtle) $(library)
 	$(call link,$(CC),-lSDL2 -lm)
 $(OUT)/examples/ledger: $(call example-objects,ledger) $(library)
@@ -665,7 +673,7 @@ $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 
-.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-turtle do-ledger do-soak do-bench do-smoke do-bench-variant do-test do-test-hardened do-test-install do-sim do-sim-programs do-sim-marked do-valgrind do-user-tools \
+.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-profileprocess do-turtle do-ledger do-soak do-bench do-smoke do-bench-variant do-test do-test-hardened do-test-install do-sim do-sim-programs do-sim-marked do-valgrind do-user-tools \
 	do-fault do-fuzz do-coverage do-objects
 .SECONDARY:
 do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
@@ -676,6 +684,7 @@ do-pipeline: $(OUT)/examples/pipeline $(OUT)/examples/httpd
 do-crowd: $(OUT)/examples/crowd
 do-bank: $(OUT)/examples/bank
 do-chat: $(OUT)/examples/chat
+do-profileprocess: $(OUT)/examples/profileprocess $(OUT)/examples/bank
 do-turtle: $(OUT)/examples/turtle
 do-ledger: $(OUT)/examples/ledger
 do-soak: $(OUT)/programs/cut_clients $(OUT)/examples/httpd
@@ -686,7 +695,7 @@ do-bench-variant: $(OUT)/bench/actor_pool
 
 do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
 	$(OUT)/examples/pipeline $(OUT)/examples/crowd $(OUT)/examples/seeds $(OUT)/examples/turtle $(OUT)/examples/ledger \
-	$(OUT)/examples/bank $(OUT)/examples/chat $(OUT)/examples/crawl \
+	$(OUT)/examples/bank $(OUT)/examples/chat $(OUT)/examples/crawl $(OUT)/examples/profileprocess \
 	$(OUT)/turtle/client $(OUT)/turtle/watch.so
 	status=0; \
 	$(if $(STEPS),STRAND_TEST_STEPS=1) MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
@@ -701,6 +710,7 @@ do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,do-man) $(unit) $(spe
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-crowd.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-bank.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-chat.sh $(OUT) || status=1;) \
+	$(if $(TESTS)$(STACKS)$(STEPS),,tools/check-profileprocess.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-turtle.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-ledger.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-seeds.sh $(OUT) || status=1;) \

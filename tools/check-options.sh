@@ -81,13 +81,14 @@ bank     transfers  - whole        1     1099511627776
 bank     crashes    - whole        0     4294967295
 bank     threads    - whole        1     1024
 chat     port       - whole        0     65535
+profileprocess grace g seconds     0     1000000
 crawl    threads    - whole        1     1024
 TABLE
 }
 
 # ---- what all programs have in common ----
 
-for program in httpd crowd ledger pipeline turtle bank chat crawl; do
+for program in httpd crowd ledger pipeline turtle bank chat crawl profileprocess; do
     for help in -h --help; do
         run 0 "$program" $help
         grep -q "^usage: $program " out || complain "$program $help: $(cat out err)"
@@ -139,10 +140,26 @@ turtle|--curve=hilbert --depth=13|--depth can't be '13'; hilbert takes a depth f
 turtle|--once=1|--once
 bank|more|unexpected argument 'more'
 chat|more|unexpected argument 'more'
+profileprocess|--prefix|COMMAND is missing
+profileprocess|--prefix --|COMMAND is missing
+profileprocess|--stop TERMS true|--stop can't be 'TERMS'
+profileprocess|--stop 0 true|--stop can't be '0'
+profileprocess|--grace 5h true|--grace can't be '5h'
+profileprocess|--log no/log true|--log can't be 'no/log': No such file or directory
+profileprocess|--with= true|--with can't be '': it has no word
 crawl|one two|unexpected argument 'two'
 crawl|--scheduler fair|--scheduler can't be 'fair'; it takes one of: stealing global
 crawl|no-such-folder|crawl: no-such-folder: No such file or directory
 TABLE
+for grace in 5 .5 500ms 0.5s 2m 1e3; do
+    run 0 profileprocess --grace=$grace -- true
+done
+for line in 'a | b' 'a; b' 'a &' 'a >b' 'a {}'; do
+    refuses profileprocess "--with can't be '$line': it has one of" --with "$line" true
+done
+refuses profileprocess "it has a command" --with 'a $(b)' true
+refuses profileprocess "a quote or a brace is not closed" --with "a 'b" true
+run 3 profileprocess sh -c 'exit 3' --no-such
 run 0 crowd --stacks=own --stacks=shared --stacks=both -h
 run 0 crawl --whole --scheduler=global --scheduler=stealing -h
 run 0 turtle -o -c gosper -f picture.bmp -h

@@ -3,7 +3,7 @@
 #
 # Installs the Debian packages that the groups need and that are missing; does nothing if all are there. --check installs
 # none: it says which are missing, and fails. The groups:
-# build, examples, turtle, ledger, test, check, man, pictures, site, tsan, models, fuzz, valgrind, coverage, bench, soak,
+# build, examples, profileprocess, turtle, ledger, test, check, man, pictures, site, tsan, models, fuzz, valgrind, coverage, bench, soak,
 # peers; all is every one of them but pictures, whose results are committed, and peers, the runtimes that make bench-peers
 # compares with and the plotting program of its report.
 set -eu
@@ -13,6 +13,7 @@ packages_of()
     case $1 in
     build) echo gcc libc6-dev binutils libboost-context-dev libunwind-dev ;;
     examples) echo libhttp-parser-dev ;;
+    profileprocess) echo strace sysstat ;;
     turtle) echo libsdl2-dev libx11-dev xvfb ;;
     ledger) echo libsqlite3-dev sqlite3 ;;
     test) echo g++ libcriterion-dev pkgconf curl gdb libdw1 netcat-openbsd ;;
@@ -28,7 +29,7 @@ packages_of()
     bench) echo g++ libhttp-parser-dev wrk ;;
     soak) echo wrk ;;
     peers) echo python3 gnuplot-nox g++ libgomp1 libtbb-dev libboost-fiber-dev libcaf-dev erlang-base golang-go cargo librust-tokio-dev nginx-light ;;
-    all) packages_of build && for group in examples turtle ledger test check man site tsan models fuzz valgrind coverage bench soak; do packages_of "$group"; done ;;
+    all) packages_of build && for group in examples profileprocess turtle ledger test check man site tsan models fuzz valgrind coverage bench soak; do packages_of "$group"; done ;;
     *) echo "setup: there is no group '$1'" >&2 && return 1 ;;
     esac
 }

@@ -40,12 +40,12 @@ static void print_row(const struct option_row *row)
     }
 }
 
-__attribute__((noreturn)) static void print_usage(const struct program *program)
+__attribute__((noreturn)) static void print_usage(const struct program *program, bool takes_command)
 {
     static const struct option_row help = {.name = "help", .letter = 'h', .help = "print this text"};
     printf("usage: %s [option...]", program->name);
     if (program->argument)
-        printf(" [%s]", program->argument);
+        printf(takes_command ? " [--] %s [argument...]" : " [%s]", program->argument);
     printf("\n\n%s\n", program->about);
     for (const struct option_row *row = program->options; row->name; row++)
         print_row(row);
@@ -94,17 +94,45 @@ static void store_number(const struct option_row *row, long double number)
         *(int64_t *)row->number = (int64_t)number;
 }
 
+/* The factor between the unit of a time, which begins at `*text`, and that of its row. */
+static long double take_unit(const struct option_row *row, char **text)
+{
+    static const struct {
+        const char *name;
+        int64_t ns;
+    } units[] = {{"ms", STRAND_MS}, {"s", STRAND_S}, {"m", 60 * STRAND_S}};
+    for (size_t i = 0; row->unit && i < sizeof units / sizeof *units; i++)
+        if (strcmp(*text, units[i].name) == 0) {
+            *text += strlen(*text);
+            return (long double)units[i].ns / (long double)row->unit;
+        }
+    return 1;
+}
+
 /* A NaN fails the comparison with the bounds. */
 static bool take_number(const struct option_row *row, const char *value)
 {
     char *end;
     long double number = strtold(value, &end);
+    if (end != value)
+        number *= take_unit(row, &end);
     if (end == value || *end || !(number >= row->min && number <= row->max))
         return false;
     if (is_whole(row) && value[strspn(value, "0123456789")])
         return false;
     store_number(row, row->unit ? number * (long double)row->unit : number);
     return true;
+}
+
+static void append(struct option_list *list, const char *value)
+{
+    const char **values = reallocarray(list->values, list->count + 1, sizeof *values);
+    if (!values) {
+        fprintf(stderr, "no memory for the command line\n");
+        exit(EXIT_FAILURE);
+    }
+    values[list->count++] = value;
+    list->values = values;
 }
 
 static void take_value(const struct program *program, const struct option_row *row, const char *value)
@@ -114,6 +142,8 @@ static void take_value(const struct program *program, const struct option_row *r
         *row->flag = true;
     else if (row->number)
         taken = take_number(row, value);
+    else if (row->list)
+        append(row->list, value);
     else if (row->choices && !is_choice(row->choices, value))
         taken = false;
     else
@@ -132,10 +162,11 @@ static const struct option_row *find_row(const struct option_row *rows, int numb
     return NULL;
 }
 
-const char *options_read(const struct program *program, int argc, char **argv)
+/* Afterwards the arguments begin at argv[optind]. */
+static void take_options(const struct program *program, int argc, char **argv, bool takes_command)
 {
     struct option names[MAX_OPTIONS + 2] = {{"help", no_argument, NULL, 'h'}};
-    char letters[2 * MAX_OPTIONS + 2] = "h", *letter = letters + 1;
+    char letters[2 * MAX_OPTIONS + 3] = "+h", *letter = letters + 2; /* +: the first argument ends the options */
     for (int i = 0; program->options[i].name; i++) {
         assert(i < MAX_OPTIONS);
         const struct option_row *row = &program->options[i];
@@ -143,18 +174,31 @@ const char *options_read(const struct program *program, int argc, char **argv)
         if (row->letter)
             letter += sprintf(letter, row->value ? "%c:" : "%c", row->letter);
     }
-    for (int option; (option = getopt_long(argc, argv, letters, names, NULL)) != -1;) {
+    for (int option; (option = getopt_long(argc, argv, letters + !takes_command, names, NULL)) != -1;) {
         const struct option_row *row = find_row(program->options, option);
         if (option == 'h')
-            print_usage(program);
+            print_usage(program, takes_command);
         if (!row) { /* getopt_long has printed why */
             fprintf(stderr, "Try %s --help.\n", program->name);
             exit(USAGE);
         }
         take_value(program, row, optarg);
     }
+}
+
+const char *options_read(const struct program *program, int argc, char **argv)
+{
+    take_options(program, argc, argv, false);
     int most = program->argument ? 1 : 0;
     if (argc - optind > most)
         options_refuse(program, "unexpected argument '%s'. Try %s --help.", argv[optind + most], program->name);
     return argv[optind];
+}
+
+char **options_read_command(const struct program *program, int argc, char **argv)
+{
+    take_options(program, argc, argv, true);
+    if (!argv[optind])
+        options_refuse(program, "%s is missing. Try %s --help.", program->argument, program->name);
+    return argv + optind;
 }

@@ -9,9 +9,16 @@
 #define EXAMPLES_OPTIONS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum option_type { OPTION_IS_32_BITS, OPTION_IS_64_BITS, OPTION_IS_DOUBLE };
+
+/* The program owns the array. */
+struct option_list {
+    const char **values;
+    size_t count;
+};
 
 struct option_row {
     const char *name;
@@ -19,9 +26,10 @@ struct option_row {
     const char *value; /* what the usage text calls the value; NULL: the option takes none */
     const char *help;  /* one or more lines */
 
-    bool *flag;          /* becomes true */
-    const char **text;   /* becomes the value as it was given */
-    const char *choices; /* the texts that are allowed, separated by spaces; NULL: any */
+    bool *flag;               /* becomes true */
+    const char **text;        /* becomes the value as it was given */
+    const char *choices;      /* the texts that are allowed, separated by spaces; NULL: any */
+    struct option_list *list; /* gets the value of each time that the option is given */
 
     /* The number's variable, and the bounds and the unit of what the user writes. */
     void *number;
@@ -33,11 +41,12 @@ struct option_row {
 /* The last fields of a row: what the option sets. */
 #define OPTION_FLAG(Variable) .flag = &(Variable)
 #define OPTION_TEXT(Variable) .text = &(Variable)
+#define OPTION_LIST(Variable) .list = &(Variable)
 #define OPTION_CHOICE(Variable, Choices) .text = &(Variable), .choices = (Choices)
 /* A variable of a whole type takes whole numbers only. */
 #define OPTION_NUMBER(Variable, Min, Max)                                                                              \
     .number = &(Variable), .type = OPTION_TYPE(Variable), .min = (Min), .max = (Max)
-/* The variable is an int64_t. The user may write fractions of the unit. */
+/* The variable is an int64_t. The user may write fractions, and another unit than that of the row: 500ms, 5s, 2m. */
 #define OPTION_TIME(Variable, Unit, Min, Max) OPTION_NUMBER(Variable, Min, Max), .unit = (Unit)
 
 /* clang-format off */
@@ -55,9 +64,13 @@ struct program {
     const struct option_row *options; /* the last one has no name */
 };
 
-/* Sets the variables and returns the argument, or NULL. Exits with status 0 after --help, with 1 if the usage text
- * cannot be written, and with 2 and a message if the command line is wrong. */
+/* Sets the variables and returns the argument, or NULL. Exits
+ * with status 0 after --help, with 1 if the usage text cannot be written, and with 2 and a message if the command line
+ * is wrong. */
 const char *options_read(const struct program *program, int argc, char **argv);
+
+/* Likewise for a program whose options end with the first argument, which begins a command. Returns the command. */
+char **options_read_command(const struct program *program, int argc, char **argv);
 
 /* Prints the message behind the program's name and exits with status 2. */
 __attribute__((noreturn, format(printf, 2, 3))) void options_refuse(const struct program *program, const char *format,
