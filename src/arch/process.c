@@ -158,6 +158,12 @@ ARCH_NOT_INSTRUMENTED static void set_default(int signal)
     (void)sigaction(signal, &action, NULL);
 }
 
+/* The system does nothing, or has resumed the process already. */
+ARCH_NOT_INSTRUMENTED static bool is_harmless(int signal)
+{
+    return signal == SIGCHLD || signal == SIGURG || signal == SIGWINCH || signal == SIGCONT;
+}
+
 ARCH_NOT_INSTRUMENTED void arch_signal_pass_on(int signal, siginfo_t *info, void *ucontext,
                                                const struct sigaction *previous)
 {
@@ -165,6 +171,8 @@ ARCH_NOT_INSTRUMENTED void arch_signal_pass_on(int signal, siginfo_t *info, void
     if (!(previous->sa_flags & SA_SIGINFO) && previous->sa_handler == SIG_IGN && !repeats)
         return;
     if (!(previous->sa_flags & SA_SIGINFO) && (previous->sa_handler == SIG_DFL || previous->sa_handler == SIG_IGN)) {
+        if (is_harmless(signal))
+            return; /* setting the default could remove a handler of the program that has called this one */
         /* The system does not let a real fault be ignored either. */
         set_default(signal);
         if (!repeats)

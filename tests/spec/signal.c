@@ -183,6 +183,34 @@ TEST_REAL_INSIDE(a_handler_that_was_installed_meanwhile_stays_and_a_later_block_
 /* TSan gives out a handler of its own in the place of ours. */
 #define HANDLERS_ARE_WRAPPED TEST_TSAN
 
+static void (*below)(int, siginfo_t *, void *);
+
+static void over_ours_and_calls_it(int signal, siginfo_t *info, void *context)
+{
+    handled = signal;
+    below(signal, info, context);
+}
+
+TEST_REAL_INSIDE(a_handler_over_ours_stays_when_a_signal_comes_that_is_ignored_by_default)
+{
+    struct sigaction mine = {.sa_sigaction = over_ours_and_calls_it, .sa_flags = SA_SIGINFO}, ours, now;
+    if (HANDLERS_ARE_WRAPPED)
+        return;
+    {
+        STRAND_SIGNALS(signals, SIGWINCH);
+        CHECK_EQ(sigaction(SIGWINCH, &mine, &ours), 0);
+        below = ours.sa_sigaction;
+        (void)signals;
+    }
+    for (int i = 0; i < 2; i++) {
+        handled = 0;
+        come(SIGWINCH);
+        CHECK_EQ(handled, SIGWINCH);
+    }
+    CHECK_EQ(sigaction(SIGWINCH, NULL, &now), 0);
+    CHECK(now.sa_sigaction == over_ours_and_calls_it);
+}
+
 TEST_REAL_INSIDE(a_handler_that_was_over_ours_for_a_while_leaves_a_later_block_as_it_was)
 {
     struct sigaction mine = {.sa_handler = over_ours}, ours, now;
