@@ -31,7 +31,7 @@
  * Which callers:
  *
  *   the owner of the scope, or any   strand_process_start
- *   strand if the scope is open
+ *   strand if the scope is open      strand_process_reap
  *   the owner of the scope           strand_process_join
  *   any strand                       strand_process_pid, strand_process_signal, strand_process_capture
  *   a signal handler                 no function
@@ -48,7 +48,7 @@
 #ifndef STRAND_PROCESS_H
 #define STRAND_PROCESS_H
 
-#include "../strand.h"
+#include "chan.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -237,6 +237,51 @@ typedef struct strand_captured {
  */
 STRAND_BLOCKS void strand_process_capture(const strand_process_attr *attr, const strand_capture_attr *capture,
                                           strand_captured *out);
+
+/* ---- orphans ------------------------------------------------------------------------------------------------ */
+
+/** The end of a process that the library has not started: an orphan, or a child that the program itself has started.
+ * An orphan is a process whose parent has ended. The system makes it a child of the nearest subreaper above it, or of
+ * pid 1. */
+typedef struct strand_orphan {
+    int pid;
+    strand_process_end end; /* `stopped` is false and `error` is 0 */
+} strand_orphan;
+
+/** A flag of strand_process_reap: make the calling process a subreaper (PR_SET_CHILD_SUBREAPER of prctl(2)) until the
+ * strand ends, unless it is one. Pid 1 needs no flag. */
+#define STRAND_REAP_SUBREAPER 1u
+
+/**
+ * Reap: start a strand of the library in a scope that takes the end of each child process which the library has not
+ * started. It sends each end to `ends`, a channel of strand_orphan; {0} discards them. Only the owner of the scope may
+ * call this function, or any strand of the run if the scope is open. An interrupted call has started none.
+ *
+ *     typedef STRAND_CHAN(strand_orphan) orphans;
+ *     orphans ends = STRAND_CHAN_OPEN(orphans, scope, 16);
+ *     strand reaper = strand_process_reap(scope, ends.untyped, STRAND_REAP_SUBREAPER);
+ *
+ * The strand takes the statuses of all children but those of strand_process_start. So it is for programs that start
+ * other programs by this header alone: fork(2) with waitpid(2), system(3) and popen(3) lose the status to it (-ECHILD).
+ *
+ * Each end is sent once. The strand takes the status after it has sent the end, so the system does not give the number
+ * to another process before. When the channel is full, the strand waits: later ends stay with the system, as zombies.
+ * When the channel is closed, the strand discards all further ends. The channel must not end before the strand.
+ *
+ * The strand runs until it is cancelled; it throws nothing, and its result is NULL. Cancel it before leaving the scope,
+ * or leave the scope by strand_scope_cancel: otherwise the scope reports it as a live strand. Ends that it has not sent
+ * then stay with the system, for the next call of this function.
+ *
+ * The strand waits for SIGCHLD as STRAND_SIGNALS does (strand/io.h). A handler of the program that was there before is
+ * called as well; one that the program installs later has to call the previous one. The system keeps no status if the
+ * program has set SA_NOCLDWAIT. A process of the library that has ended may hide the ends of others until its status is
+ * taken, which takes as long as its pool's threads are busy.
+ *
+ * Returns the handle of the strand. Throws STRAND_SYSTEM with -EBUSY if another strand of this OS process reaps, in
+ * whichever run; what STRAND_SIGNALS throws; and what strand_spawn throws. Cost: some system calls for each end of a
+ * child.
+ */
+STRAND_BLOCKS strand strand_process_reap(strand_scope scope, strand_chan ends, unsigned flags);
 
 #ifdef __cplusplus
 }

@@ -9,6 +9,7 @@
 
 #include "../base/atomic.h"
 #include "../base/base.h"
+#include "../base/index.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -405,6 +406,8 @@ void arch_watch_close(struct arch_watch *watch);
 /* For a dedicated thread: wait until a signal has come, or arch_watch_wake was called since the last return. */
 void arch_watch_wait(struct arch_watch *watch);
 void arch_watch_wake(struct arch_watch *watch);
+/* As if that signal, which the watch is for, had come. */
+void arch_watch_raise(struct arch_watch *watch, int signal);
 
 /* How many CPUs this thread may use, or the process once threads were bound; 3 if unknown. */
 int arch_cpus_allowed(void);
@@ -492,10 +495,14 @@ struct arch_exec {
     int mask;      /* umask; -1: this process's */
     int nice;      /* added */
 };
+/* A child of arch_exec, at a fixed place until it has been reaped. */
+struct arch_child {
+    int pid, pidfd;
+    struct index_node node; /* reap.c's */
+};
 /* Starts the program in a child, whose parent waits until it runs. Returns 0 or a negated errno code; then there is no
- * child, and *step says in words what failed ("changing the directory"). The descriptor *pidfd is for the next three,
- * and closed by the caller. */
-int arch_exec(const struct arch_exec *exec, int *pid, int *pidfd, const char **step);
+ * child, and *step says in words what failed ("changing the directory"). The caller closes child->pidfd. */
+int arch_exec(const struct arch_exec *exec, struct arch_child *child, const char **step);
 struct arch_exec_end {
     int code, signal; /* the exit code, or the signal that ended it and -1 */
     bool dumped_core;
@@ -504,12 +511,20 @@ struct arch_exec_end {
 };
 /* Takes the status of a child that has ended. Returns 0, -EAGAIN: it has not, or -ECHILD: its status was taken, or is
  * discarded because the program ignores SIGCHLD. */
-int arch_exec_reap(int pid, int pidfd, struct arch_exec_end *end);
+int arch_exec_reap(struct arch_child *child, struct arch_exec_end *end);
 /* These are for a child that has not been reaped by arch_exec_reap. */
-bool arch_exec_has_ended(int pid, int pidfd);
-int arch_exec_signal(int pid, int pidfd, int signal);
+bool arch_exec_has_ended(const struct arch_child *child);
+int arch_exec_signal(const struct arch_child *child, int signal);
 /* To the process group of a child that leads one, and to the child. */
-void arch_exec_signal_group(int pid, int pidfd, int signal);
+void arch_exec_signal_group(const struct arch_child *child, int signal);
+/* reap.c: the ends of children that arch_exec has not started. The watch is one of SIGCHLD: it gets one whenever there
+ * may be such an end. -EBUSY: this process has another reaper. subreaper: orphans below this process become its
+ * children, until the reaper is closed. */
+int arch_reaper_open(struct arch_watch *watch, bool subreaper);
+void arch_reaper_close(void);
+/* Returns 0, and how a child has ended, which arch_reaper_take then takes; or -EAGAIN: there is none now. */
+int arch_reaper_find(int *pid, struct arch_exec_end *end);
+void arch_reaper_take(int pid);
 /* The places to look for a program in: PATH. */
 const char *arch_exec_path(void);
 /* Opens a pseudo-terminal. fds: the master, which does not block, and the other side. Both are closed on exec. */

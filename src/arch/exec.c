@@ -116,7 +116,9 @@ static int64_t clone_and_hear(struct exec_launch *launch, char *stack, int *pidf
     return child;
 }
 
-int arch_exec(const struct arch_exec *exec, int *pid, int *pidfd, const char **step)
+/* Returns 0 or a negated errno code. *buried: the number of a child that has ended, and has been waited for; 0: none.
+ */
+static int launch_child(const struct arch_exec *exec, struct arch_child *child, const char **step, int *buried)
 {
     char *stack = NULL;
     struct exec_launch launch = {
@@ -125,97 +127,104 @@ int arch_exec(const struct arch_exec *exec, int *pid, int *pidfd, const char **s
     int error = kernel_is_old() ? -ENOSYS : make_stack(&stack);
     if (error)
         return error;
-    int64_t child = clone_and_hear(&launch, stack, pidfd);
+    int64_t pid = clone_and_hear(&launch, stack, &child->pidfd);
     (void)munmap(stack, STACK_SIZE);
-    if (child < 0)
-        return (int)child;
+    if (pid < 0)
+        return (int)pid;
     if (launch.failed.error) {
         *step = launch.failed.step;
-        bury(child, *pidfd);
+        bury(pid, child->pidfd);
+        *buried = (int)pid;
         return launch.failed.error;
     }
-    *pid = (int)child;
-    int twin = *pidfd > STDERR_FILENO ? -1 : arch_fd_twin(*pidfd);
+    child->pid = (int)pid;
+    return 0;
+}
+
+int arch_exec(const struct arch_exec *exec, struct arch_child *child, const char **step)
+{
+    int buried = 0;
+    child->pid = 0;
+    child_starts(child);
+    int error = launch_child(exec, child, step, &buried);
+    child_started(child, buried);
+    if (error)
+        return error;
+    int twin = child->pidfd > STDERR_FILENO ? -1 : arch_fd_twin(child->pidfd);
     if (twin >= 0) { /* otherwise it keeps its number, or there is no other */
-        (void)close(*pidfd);
-        *pidfd = twin;
+        (void)close(child->pidfd);
+        child->pidfd = twin;
     }
     return 0;
 }
 
-static int64_t time_of(struct timeval time)
-{
-    return ((int64_t)time.tv_sec * 1000000 + time.tv_usec) * 1000;
-}
-
 /* The descriptor may have been closed by code that closes all, or the call forbidden: the number is the child's until
  * it is reaped. */
-static long wait_without_waiting(int pid, int pidfd, siginfo_t *info, int options, struct rusage *usage)
+static long wait_without_waiting(const struct arch_child *child, siginfo_t *info, int options, struct rusage *usage)
 {
     long got;
-    int by = BY_PIDFD, id = pidfd;
+    int by = BY_PIDFD, id = child->pidfd;
     info->si_pid = 0;
     while ((got = syscall(SYS_waitid, by, id, info, WEXITED | WNOHANG | options, usage)) < 0) {
         if (errno != EINTR && (errno == ECHILD || by == P_PID))
             return -errno;
         if (errno != EINTR) {
             by = P_PID;
-            id = pid;
+            id = child->pid;
         }
     }
     return got;
 }
 
-int arch_exec_reap(int pid, int pidfd, struct arch_exec_end *end)
+static int take(const struct arch_child *child, struct arch_exec_end *end)
 {
     siginfo_t info;
     struct rusage usage;
-    long got = wait_without_waiting(pid, pidfd, &info, 0, &usage);
+    long got = wait_without_waiting(child, &info, 0, &usage);
     if (got < 0)
         return got == -ECHILD ? -ECHILD : -EAGAIN;
     if (!info.si_pid)
         return -EAGAIN;
-    bool exited = info.si_code == CLD_EXITED;
-    *end = (struct arch_exec_end){.code = exited ? info.si_status : -1,
-                                  .signal = exited ? 0 : info.si_status,
-                                  .dumped_core = info.si_code == CLD_DUMPED,
-                                  .user_ns = time_of(usage.ru_utime),
-                                  .system_ns = time_of(usage.ru_stime),
-                                  .peak_bytes = (uint64_t)usage.ru_maxrss * 1024};
+    child_end(end, &info, &usage);
     return 0;
 }
 
+int arch_exec_reap(struct arch_child *child, struct arch_exec_end *end)
+{
+    return child_take(child, take, end);
+}
+
 /* Whether the status is still there: so long the numbers of the process and of its group are not used again. */
-static bool is_ours(int pid, int pidfd)
+static bool is_ours(const struct arch_child *child)
 {
     siginfo_t info;
     struct rusage usage;
-    return wait_without_waiting(pid, pidfd, &info, WNOWAIT, &usage) != -ECHILD;
+    return wait_without_waiting(child, &info, WNOWAIT, &usage) != -ECHILD;
 }
 
-bool arch_exec_has_ended(int pid, int pidfd)
+bool arch_exec_has_ended(const struct arch_child *child)
 {
     siginfo_t info;
     struct rusage usage;
-    return wait_without_waiting(pid, pidfd, &info, WNOWAIT, &usage) == -ECHILD || info.si_pid;
+    return wait_without_waiting(child, &info, WNOWAIT, &usage) == -ECHILD || info.si_pid;
 }
 
-int arch_exec_signal(int pid, int pidfd, int signal)
+int arch_exec_signal(const struct arch_child *child, int signal)
 {
-    if (syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0) == 0)
+    if (syscall(SYS_pidfd_send_signal, child->pidfd, signal, NULL, 0) == 0)
         return 0;
-    if (errno == ESRCH || errno == EINVAL || !is_ours(pid, pidfd))
+    if (errno == ESRCH || errno == EINVAL || !is_ours(child))
         return -errno;
-    return kill(pid, signal) < 0 ? -errno : 0;
+    return kill(child->pid, signal) < 0 ? -errno : 0;
 }
 
 /* The process may have left its group, or may be the only one of the group that the signal does not reach. A signal
  * that suspends, continues or kills does the same if it comes twice. */
-void arch_exec_signal_group(int pid, int pidfd, int signal)
+void arch_exec_signal_group(const struct arch_child *child, int signal)
 {
-    bool led = is_ours(pid, pidfd) && kill(-pid, signal) == 0;
-    if (!led || signal == SIGKILL || signal == SIGCONT || getpgid(pid) != pid)
-        (void)arch_exec_signal(pid, pidfd, signal);
+    bool led = is_ours(child) && kill(-child->pid, signal) == 0;
+    if (!led || signal == SIGKILL || signal == SIGCONT || getpgid(child->pid) != child->pid)
+        (void)arch_exec_signal(child, signal);
 }
 
 const char *arch_exec_path(void)

@@ -458,6 +458,7 @@ static void begin_child(void)
     if (aborts.users)
         aborts_restore();
     arch_watches_after_fork();
+    arch_state.reaping = (struct arch_reaping){.starts = 0}; /* the children are the parent's */
     arch_ask_after_fork();
     arch_unwind_after_fork();
     arch_state.fiber_lock = 0;

@@ -255,6 +255,12 @@ void arch_watch_wake(struct arch_watch *watch)
     (void)syscall(SYS_write, watch->fd, &one, sizeof one); /* refused only if the counter is full */
 }
 
+void arch_watch_raise(struct arch_watch *watch, int signal)
+{
+    atomic_fetch_or_explicit(&watch->pending, bit_of(signal), memory_order_release); /* [AW2] */
+    arch_watch_wake(watch);
+}
+
 void arch_watch_close(struct arch_watch *watch)
 {
     arch_process_lock();

@@ -93,6 +93,17 @@ struct arch_rules {
     atomic_flag writing;
 };
 
+/* Children of this OS process (reap.c). */
+struct arch_reaping {
+    struct tree starting, known; /* of struct arch_child: by serial number; by pid */
+    uint64_t starts;             /* the serial number of the last start */
+    struct arch_watch *watch;    /* the reaper's; NULL: there is none */
+    bool adopts;                 /* it has made this process a subreaper */
+    bool waits;
+    int seen;            /* the pid of an ended child that may be one of those that start; 0: none */
+    uint64_t seen_after; /* the last start when it was first seen */
+};
+
 struct arch_state {
     /* memory.c */
     _Atomic int guards;            /* enum arch_guards: the best kind not yet refused */
@@ -150,6 +161,9 @@ struct arch_state {
 
     /* handles.c: under the process's lock */
     struct arch_chunks chunks;
+
+    /* reap.c: under the process's lock */
+    struct arch_reaping reaping;
 
     /* process.c */
     atomic_flag carried;

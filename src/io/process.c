@@ -58,7 +58,7 @@ int strand_process_pid(strand keeper)
     struct thread *thread = must_be_strand("strand_process_pid");
     lock_processes(thread);
     struct process *process = find(thread, keeper);
-    int pid = process ? process->pid : -ESRCH;
+    int pid = process ? process->child.pid : -ESRCH;
     unlock_processes(thread);
     return pid;
 }
@@ -68,7 +68,7 @@ int strand_process_signal(strand keeper, int signal)
     struct thread *thread = must_be_strand("strand_process_signal");
     lock_processes(thread);
     struct process *process = find(thread, keeper);
-    int error = process ? arch_exec_signal(process->pid, process->pidfd, signal) : -ESRCH; /* [PC1] */
+    int error = process ? arch_exec_signal(&process->child, signal) : -ESRCH; /* [PC1] */
     unlock_processes(thread);
     return error;
 }
@@ -81,7 +81,7 @@ static bool reap(struct process *process)
     struct thread *thread = thread_self();
     struct arch_exec_end end = {.code = -1};
     lock_processes(thread);
-    int error = arch_exec_reap(process->pid, process->pidfd, &end);
+    int error = arch_exec_reap(&process->child, &end);
     if (error != -EAGAIN)
         index_remove(&io_run_of(thread)->processes, &process->node); /* [PC1] */
     unlock_processes(thread);
@@ -103,8 +103,7 @@ static void *doze(void *unused)
     return unused;
 }
 
-/* Suspends for a while, or, without memory for a timer, for a moment. */
-static void pause_a_while(void)
+void process_pause(void)
 {
     STRAND_SHIELD;
     strand_exception *e = strand_try(doze, NULL, NULL);
@@ -120,7 +119,7 @@ static void *await_end(void *arg)
 {
     struct process *process = arg;
     for (bool ready = false; !reap(process); ready = true)
-        if (ready || strand_wait_ready(process->pidfd, STRAND_READABLE) < 0)
+        if (ready || strand_wait_ready(process->child.pidfd, STRAND_READABLE) < 0)
             strand_sleep(LOOK_NS);
     return NULL;
 }
@@ -129,8 +128,8 @@ static void *await_end(void *arg)
 static void *await_end_or_grace(void *arg)
 {
     const struct process *process = arg;
-    strand_case cases[] = {strand_on_ready(process->pidfd, STRAND_READABLE), strand_on_time(process->killed_at)};
-    while (!arch_exec_has_ended(process->pid, process->pidfd) && strand_now().ns < process->killed_at.ns)
+    strand_case cases[] = {strand_on_ready(process->child.pidfd, STRAND_READABLE), strand_on_time(process->killed_at)};
+    while (!arch_exec_has_ended(&process->child) && strand_now().ns < process->killed_at.ns)
         if (strand_select(cases, 2, STRAND_SELECT_ORDERED) == 0 && cases[0].result < 0)
             strand_sleep(LOOK_NS); /* the poller refuses to watch the descriptor */
     return NULL;
@@ -148,9 +147,9 @@ static bool completes(strand_fn *wait, struct process *process)
 static void signal_all(const struct process *process, int signal)
 {
     if (process->exec.group == ARCH_EXEC_JOINS_GROUP)
-        (void)arch_exec_signal(process->pid, process->pidfd, signal);
+        (void)arch_exec_signal(&process->child, signal);
     else
-        arch_exec_signal_group(process->pid, process->pidfd, signal);
+        arch_exec_signal_group(&process->child, signal);
 }
 
 /* The keeper has been cancelled. */
@@ -165,11 +164,11 @@ static void stop(struct process *process)
         signal_all(process, process->stop_signal);
         signal_all(process, SIGNAL_CONTINUE);
         while (!completes(await_end_or_grace, process))
-            pause_a_while();
+            process_pause();
     }
     signal_all(process, SIGNAL_KILL);
     while (!completes(await_end, process)) /* [PC2] [PC3] */
-        pause_a_while();
+        process_pause();
 }
 
 static void wait_or_stop(struct process *process)
@@ -179,7 +178,7 @@ static void wait_or_stop(struct process *process)
             stop(process);
             return;
         }
-        pause_a_while();
+        process_pause();
     }
 }
 
@@ -187,9 +186,8 @@ static void wait_or_stop(struct process *process)
 static int launch(struct process *process)
 {
     int error, tries = 0;
-    while ((error = arch_exec(&process->exec, &process->pid, &process->pidfd, &process->step)) == -ETXTBSY &&
-           tries++ < TRIES_MOST)
-        pause_a_while();
+    while ((error = arch_exec(&process->exec, &process->child, &process->step)) == -ETXTBSY && tries++ < TRIES_MOST)
+        process_pause();
     return error;
 }
 
@@ -198,14 +196,14 @@ static void *keep(void *arg)
     struct process *process = arg;
     process->error = launch(process);
     if (!process->error) {
-        descriptor_made(process->pidfd);
+        descriptor_made(process->child.pidfd);
         enlist(thread_self(), process, strand_self());
     }
     bool runs = !process->error;
     strand_event_set(&process->started);
     if (runs) {
         wait_or_stop(process);
-        (void)strand_close(process->pidfd);
+        (void)strand_close(process->child.pidfd);
     }
     return process;
 }

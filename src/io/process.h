@@ -8,8 +8,8 @@
  *           runs, the starter hands the keeper to the caller's scope; otherwise it joins the keeper and throws.
  * OWNERSHIP the record is the starter's until the keeper is spawned, and then the keeper's, whose result it is: the
  *           party that consumes the result frees it, or the drop function does. The starter reads `error` and `step`
- *           after `started` is set, while it has not consumed the keeper. `pid`, the tree and its nodes: the holder of
- *           the run's lock of processes.
+ *           after `started` is set, while it has not consumed the keeper. `child`, the tree and its nodes: the holder
+ *           of the run's lock of processes.
  * INVARIANTS [PC1] a process is in the tree if and only if its status has not been taken: the keeper takes the status
  *           and removes the record under the lock. Others send signals under it, and the keeper sends its own before it
  *           takes the status. So no signal reaches a number that the system has given to another process, nor a group
@@ -44,7 +44,7 @@ struct process {
     int error;        /* of the start, a negated errno code */
     const char *step; /* that failed */
     struct index_node node;
-    int pid, pidfd;
+    struct arch_child child;
     int stop_signal;
     int64_t grace_ns;
     strand_time killed_at; /* if it has not ended by then; set when it is stopped */
@@ -57,6 +57,9 @@ struct process_streams {
     int theirs[PROCESS_STREAMS];
     int *out[PROCESS_STREAMS]; /* where the caller gets its own */
 };
+
+/* Suspends for a while, or, without memory for a timer, for a moment. */
+void process_pause(void);
 
 /* process_attr.c. Checks the attributes: misuse. */
 void process_attr_take(const strand_process_attr *given, strand_process_attr *attr);

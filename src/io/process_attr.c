@@ -244,7 +244,7 @@ static struct process *fill(struct room *room, const strand_process_attr *attr, 
                                          .nice = attr->nice},
                                 .file = named,
                                 .started = STRAND_EVENT_INIT,
-                                .pidfd = -1,
+                                .child = {.pidfd = -1},
                                 .stop_signal = attr->stop_signal ? attr->stop_signal : SIGNAL_USUAL,
                                 .grace_ns = attr->grace_ns ? attr->grace_ns : GRACE_USUAL};
     const char *last = strrchr(file, '/');

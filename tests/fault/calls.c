@@ -449,7 +449,8 @@ int fault_prctl(int option, ...)
     va_start(args, option);
     unsigned long value = va_arg(args, unsigned long);
     va_end(args);
-    return refused(PART_prctl) ? -1 : prctl(option, value, 0UL, 0UL, 0UL);
+    bool subreaper = option == PR_SET_CHILD_SUBREAPER || option == PR_GET_CHILD_SUBREAPER;
+    return refused(subreaper ? PART_prctl_subreaper : PART_prctl) ? -1 : prctl(option, value, 0UL, 0UL, 0UL);
 }
 
 int fault_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
@@ -591,7 +592,8 @@ ssize_t fault_write(int fd, const void *bytes, size_t size)
 
 ssize_t fault_preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
 {
-    return refused(PART_preadv2) ? -1 : preadv2(fd, parts, count, offset, flags);
+    bool event = count == 1 && parts->iov_len == sizeof(uint64_t); /* of a counter */
+    return refused(event ? PART_preadv2_event : PART_preadv2) ? -1 : preadv2(fd, parts, count, offset, flags);
 }
 
 ssize_t fault_pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int flags)

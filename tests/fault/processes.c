@@ -54,6 +54,37 @@ static void stopped(void)
     FAULT_CHECK(end.stopped && (end.signal == SIGTERM || end.signal == SIGKILL));
 }
 
+typedef STRAND_CHAN(strand_orphan) orphans;
+
+/* What a reaper has left, because it was stopped. */
+static void await_children(char *unused)
+{
+    (void)unused;
+    while (waitpid(-1, NULL, 0) > 0)
+        ;
+}
+
+static void orphan(void)
+{
+    __attribute__((cleanup(await_children))) char unused = 0;
+    (void)unused;
+    const char *const argv[] = {"sh", "-c", "exec 3<&0; (read x <&3; exit 5) & exit 0", NULL};
+    FAULT_FD int held = -1;
+    strand_orphan got;
+    STRAND_SCOPE(scope);
+    orphans ends = STRAND_CHAN_OPEN(orphans, scope, 1);
+    strand reaper = strand_process_reap(scope, ends.untyped, STRAND_REAP_SUBREAPER);
+    strand process = strand_process_start(
+        scope, STRAND_PROCESS_ATTR(.argv = argv, .in = {.kind = STRAND_STDIO_PIPE, .ours = &held}));
+    strand_process_join(process, NULL);
+    strand_must(strand_close(held));
+    held = -1;
+    strand_must(STRAND_RECEIVE(ends, &got));
+    FAULT_CHECK(got.end.code == 5);
+    strand_cancel(reaper, NULL);
+    strand_join(reaper);
+}
+
 static void none_is_left(char *unused)
 {
     (void)unused;
@@ -68,6 +99,7 @@ static void *root(void *arg)
     output();
     null_and_terminal();
     stopped();
+    orphan();
     return FAULT_DONE;
 }
 

@@ -213,6 +213,7 @@ static inline int wait_stopping(void)
         (strand_process_start(t->processes, STRAND_PROCESS_ATTR(.argv = end_at_once)), 0))                             \
     ROW(strand_process_join, "strand_process_join", (strand_process_join(t->process, NULL), 0))                        \
     ROW(strand_process_capture, "strand_process_capture", capture())                                                   \
+    ROW(strand_process_reap, "strand_process_reap", (strand_process_reap(t->processes, (strand_chan){{0, 0}}, 0), 0))  \
     ROW(strand_ask, "strand_ask", ask(t))                                                                              \
     ROW(strand_actor_wait, "strand_actor_wait", strand_actor_wait(t->gone))                                            \
     ROW(strand_actors_join, "strand_actors_join", (strand_actors_join(t->over), 0))

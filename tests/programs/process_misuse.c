@@ -109,3 +109,14 @@ MISUSE(two_inputs, "strand_process_capture", "both capture.input and attr.in are
 DOES(strand_captured got = {.size = sizeof got};
      strand_process_capture(STRAND_PROCESS_ATTR(.argv = argv, .in = {.kind = STRAND_STDIO_NULL}),
                             STRAND_CAPTURE_ATTR(.input = "x", .input_size = 1), &got))
+
+/* ---- reaping -------------------------------------------------------------------------------- */
+
+MISUSE(odd_flags, "strand_process_reap", "flags is 0x6")
+DOES(STRAND_SCOPE(scope); strand_process_reap(scope, (strand_chan){{0, 0}}, 6))
+MISUSE(other_values, "strand_process_reap", "the channel's values have 4 bytes")
+DOES(STRAND_SCOPE(scope); strand_process_reap(scope, strand_chan_open(scope, 4, 1, NULL), 0))
+MISUSE(no_such_channel, "strand_process_reap", "channel")
+DOES(STRAND_SCOPE(scope); strand_process_reap(scope, (strand_chan){{8, 8}}, 0))
+MISUSE(reaper_of_a_scope_that_was_left, "strand_process_reap", "the scope has been left")
+DOES(strand_process_reap(enter_and_leave(), (strand_chan){{0, 0}}, 0))

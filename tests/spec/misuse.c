@@ -135,7 +135,7 @@ TEST_PROGRAM(misuse_of_crews_is_reported)
 
 TEST_PROGRAM(misuse_of_processes_is_reported)
 {
-    check_cases("process_misuse", 27);
+    check_cases("process_misuse", 31);
 }
 
 TEST_PROGRAM(misuse_of_ports_is_reported)
