@@ -225,7 +225,7 @@ test-install:
 	$(again) do-$@
 
 check:
-	@tools/setup.sh --check build examples profileprocess turtle ledger test check >&2
+	@tools/setup.sh --check build examples turtle ledger test check >&2
 	$(again) -k --output-sync=target MODE=release QUIET=1 do-$@
 
 # Workloads with seeds that have failed at atomic steps.
