@@ -541,6 +541,9 @@ if unshare --pid --fork --mount-proc true 2>/dev/null; then
     before '^two ends before tested' '^tested stops'
     lacks record.txt zombie
     run 137 -- sh -c 'kill -9 $$'
+    # Orphans are reaped, whether they end before the process under test or with the namespace.
+    run 4 -- sh -c 'orphan=$(sleep 0.1 >null & echo $!); while [ -e /proc/$orphan ]; do sleep 0.02; done; (sleep 1000 &); exit 4'
+    run 143 --with 'sh -c "sleep 1000 & exit 0"' -- sleep 1000
     run 127 --with no-such -- sleep 1000
     wrapper=''
 else

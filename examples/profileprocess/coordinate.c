@@ -235,6 +235,8 @@ void *coordinate(void *profile)
 {
     struct profile *p = profile;
     STRAND_SIGNALS(signals, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH);
+    STRAND_SCOPE(reaping);
+    strand reaper = strand_process_reap(reaping, (strand_chan){{0}}, 0); /* of orphans, which pid 1 gets */
     STRAND_SCOPE(relays);
     p->signals = signals;
     p->relays = relays;
@@ -242,5 +244,6 @@ void *coordinate(void *profile)
     relays_finish(p);
     int status = exit_status(p);
     log_line(p, "exit status %d", status);
+    strand_cancel(reaper, "all has ended");
     return (void *)(intptr_t)status;
 }
