@@ -90,7 +90,7 @@ help:
 	@echo "make crowd       a million strands (examples/crowd) on stacks of their own and on shared ones: memory, times (3 minutes, 8 GB)"
 	@echo "make bank        transfers between 100 000 accounts, which are actors and crash (examples/bank): no cent may be missing"
 	@echo "make chat        rooms to talk in over TCP, which are actors (examples/chat): on port 7000, for nc, until it is stopped"
-	@echo "make profileprocess   a process with a profiler beside it, both stopped in order (examples/profileprocess): bank under pidstat"
+	@echo "make profileprocess  a program with a profiler beside it, both stopped in order (examples/profileprocess): bank and pidstat"
 	@echo "make turtle      curves in a window of SDL 2, computed by strands (examples/turtle); without a display, in a virtual one"
 	@echo "make ledger      accounts in an SQLite database, each connection on a thread of its own (examples/ledger)"
 	@echo "make soak        the server under wrk for a minute, a tenth of the clients cut in the middle"

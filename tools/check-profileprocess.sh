@@ -392,6 +392,11 @@ count=$((count + 1))
 [ "$(echo in | "$program" --with 'sh -c "readlink /proc/self/fd/0 >null; exec sleep 1000"' -- sh -c 'cat; until [ -s null ]; do sleep 0.02; done' 2>err)" = in ] ||
     complain "the process under test does not read the input: $(cat err)"
 [ "$(cat null)" = /dev/null ] || complain "a supporter has the input $(cat null)"
+alone=$(sh -c 'cat <&7; ls /proc/self/fd' 7<null </dev/null)
+count=$((count + 1))
+[ "$("$program" --log log -- sh -c 'cat <&7; ls /proc/self/fd' 7<null </dev/null)" = "$alone" ] ||
+    complain "the process under test has other descriptors than alone"
+rm log
 run 143 --log log --with 'sh -c "ls /proc/self/fd >fds"' -- sleep 1000
 [ "$(tr '\n' ' ' <fds)" = '0 1 2 3 ' ] || complain "a supporter has the descriptors $(cat fds)"
 [ ! -s err ] || complain "$what: it wrote $(cat err)"

@@ -56,8 +56,8 @@ static void log_start(struct profile *p, const struct process *process)
     log_line(p, "%s started%s:%s", process->name, process == p->processes ? ", the process under test" : "", text);
 }
 
-/* The process under test has the standard input. If that is a terminal, it shares the group of this program, so that it
- * may read, and the user suspends and continues both together. */
+/* The process under test inherits the standard input. If that is a terminal, it shares the group of this program, so
+ * that it may read, and the user suspends and continues both together. */
 static void start(struct profile *p, strand_scope scope, struct process *process)
 {
     bool tested = process == p->processes;
@@ -66,6 +66,8 @@ static void start(struct profile *p, strand_scope scope, struct process *process
                                 .argv = (const char *const *)process->argv,
                                 .in.kind = tested ? STRAND_STDIO_INHERIT : STRAND_STDIO_NULL,
                                 .group = tested && p->on_terminal ? STRAND_PROCESS_SHARED : STRAND_PROCESS_GROUP,
+                                .fds = p->fds,
+                                .fd_count = tested ? p->fd_count : 0,
                                 .stop_signal = tested ? p->stop_signal : SIGTERM,
                                 .grace_ns = p->grace_ns};
     if (p->prefix) {

@@ -8,6 +8,7 @@
 
 #include <strand/pool.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -18,15 +19,12 @@
 #include <wordexp.h>
 
 static const char about[] =
-    "Runs COMMAND, and supporters that get its process number, such as profilers. When any of them ends, or SIGTERM "
-    "or\n"
-    "SIGINT arrives, it stops the supporters, waits for all of them, and stops COMMAND only then. A second signal "
-    "kills\n"
-    "them. Other signals (HUP, QUIT, USR1, USR2, WINCH) go to COMMAND. If the standard input is a terminal, Ctrl-C is\n"
-    "for COMMAND. Fit to be pid 1 of a container.\n"
-    "Exit status: that of COMMAND, or 128 and the number of the signal that ended it; 127 a program was not found; "
-    "126\n"
-    "it could not be run; 125 the status is unknown; 2 the command line.\n";
+    "Runs COMMAND, and supporters that get its process number, such as profilers. When any of them ends, or SIGTERM\n"
+    "or SIGINT arrives, it stops the supporters, waits for all of them, and stops COMMAND only then. A second signal\n"
+    "kills them. Other signals (HUP, QUIT, USR1, USR2, WINCH) go to COMMAND. If the standard input is a terminal,\n"
+    "Ctrl-C is for COMMAND. Fit to be pid 1 of a container.\n"
+    "Exit status: that of COMMAND, or 128 and the number of the signal that ended it; 127 a program was not found;\n"
+    "126 it could not be run; 125 the status is unknown; 2 the command line.\n";
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
@@ -131,6 +129,22 @@ static void read_command_line(struct profile *p, int argc, char **argv)
     open_log(p, &program, log);
 }
 
+/* COMMAND inherits what this program has, as it would without it. */
+static void keep_descriptors(struct profile *p)
+{
+    enum { NUMBER_MOST = 65535 };
+    DIR *folder = opendir("/proc/self/fd");
+    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+        int fd = atoi(entry->d_name);
+        if (fd <= STDERR_FILENO || fd > NUMBER_MOST || (fcntl(fd, F_GETFD) & FD_CLOEXEC))
+            continue;
+        p->fds = must_allocate(reallocarray(p->fds, p->fd_count + 1, sizeof *p->fds));
+        p->fds[p->fd_count++] = (strand_process_fd){.number = fd, .fd = fd};
+    }
+    if (folder)
+        closedir(folder);
+}
+
 /* A parent may have blocked or ignored them. The end of a child that is ignored has no status. */
 static void reset_signals(struct profile *p)
 {
@@ -151,6 +165,7 @@ int main(int argc, char **argv)
         .errors.fd = STDERR_FILENO,
     };
     read_command_line(&profile, argc, argv);
+    keep_descriptors(&profile);
     reset_signals(&profile);
     profile.on_terminal = isatty(STDIN_FILENO);
     return (int)(intptr_t)strand_run(NULL, coordinate, &profile);

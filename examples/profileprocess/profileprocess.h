@@ -5,7 +5,11 @@
  *
  * The process under test starts first, and the supporters with its pid. When one of them ends, or SIGTERM or SIGINT
  * arrives, the supporters are stopped. When all of them have ended, the process under test is stopped: no supporter
- * loses its object while it writes its results. The program is fit to be pid 1 of a container.
+ * loses its object while it writes its results. The program is fit to be pid 1 of a container: it reaps orphans, and
+ * its exit status is that of the process under test.
+ *
+ * A supporter has to stay in the foreground. One that leaves a process behind has ended; in a container the process
+ * ends with pid 1. Stopping takes up to twice the time of --grace, which a container engine has to allow.
  *
  *   main.c         the command line
  *   coordinate.c   the order of starts, waits and stops; signals
@@ -45,6 +49,8 @@ struct profile {
     size_t count;
     int64_t grace_ns; /* as in strand_process_attr */
     int stop_signal;
+    strand_process_fd *fds; /* that the process under test inherits, beside the standard streams */
+    size_t fd_count;
     bool prefix;         /* relay the output, each line with its process' name */
     bool on_terminal;    /* the standard input is a terminal */
     bool ignores_hangup; /* started by nohup */
