@@ -86,7 +86,7 @@ ARCH_NOT_INSTRUMENTED void arch_san_thread_(struct arch_san *n)
 {
     n->of = take_record();
     if (arch_tool == ARCH_TOOL_TSAN)
-        n->of->fiber = __tsan_get_current_fiber();
+        n->of->fiber = tsan_thread();
     else if (arch_tool == ARCH_TOOL_ASAN)
         asan_thread(n->of);
 }

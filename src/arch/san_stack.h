@@ -35,6 +35,7 @@ WEAK void *__tsan_create_fiber(unsigned flags);
 WEAK void __tsan_destroy_fiber(void *fiber);
 WEAK void __tsan_switch_to_fiber(void *fiber, unsigned flags);
 WEAK void __tsan_acquire(void *at);
+WEAK void AnnotateBenignRaceSized(const char *file, int line, const volatile void *at, size_t size, const char *why);
 WEAK void __tsan_release(void *at);
 
 /* san_asan.c, also for LeakSanitizer alone */
@@ -52,6 +53,8 @@ void asan_start(const char *saved, char *at, size_t bytes);
 void asan_drop(const void *saved, size_t bytes);
 
 /* san_tsan.c */
+/* Returns the calling thread's fiber. */
+void *tsan_thread(void);
 void *tsan_make(char *low, size_t size);
 void tsan_switch(void *fiber);
 /* A spin lock that TSan does not see, so that it does not order the strands that take it. */

@@ -5,6 +5,7 @@
  */
 #include "san_stack.h"
 
+#include <errno.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,6 +27,15 @@ ARCH_NOT_INSTRUMENTED void tsan_lock(void)
 ARCH_NOT_INSTRUMENTED void tsan_unlock(void)
 {
     __asm__ volatile("movl $0, %0" : "=m"(arch_state.fiber_lock) : : "memory");
+}
+
+/* Strands that run one after the other on a thread share its errno, with no order between them. That is no race of
+ * theirs: each sets it before it reads it. */
+ARCH_NOT_INSTRUMENTED void *tsan_thread(void)
+{
+    if (AnnotateBenignRaceSized)
+        AnnotateBenignRaceSized(__FILE__, __LINE__, &errno, sizeof errno, "errno belongs to the thread");
+    return __tsan_get_current_fiber();
 }
 
 /* The lowest page that was ever touched: announcing untouched memory to TSan is expensive and pointless. By the raw

@@ -9,6 +9,9 @@
 #include "strand/port.h"
 #include "strand/sync.h"
 
+#include <errno.h>
+#include <limits.h>
+
 #define MANY 16
 
 /* On four threads, whatever the environment says: on one there is nothing to prove. */
@@ -380,4 +383,31 @@ TEST(the_next_holder_of_an_object_sees_what_was_done_before_its_release)
 TEST(the_next_holder_on_another_pool_sees_what_was_done_before_the_release)
 {
     run_on_four(hand_over, &hands);
+}
+
+/* ---- what belongs to the thread ----------------------------------------------------------------- */
+
+/* A function of its own: a compiler may keep the address of errno across a switch to another thread. */
+static NOINLINE void set_errno(void)
+{
+    errno = 0;
+    CHECK_EQ(strtol("99999999999999999999", NULL, 10), LONG_MAX);
+    CHECK_EQ(errno, ERANGE);
+}
+
+static void *set_errno_again_and_again(void *arg)
+{
+    for (int i = 0; i < 10; i++) {
+        set_errno();
+        strand_yield();
+    }
+    return arg;
+}
+
+TEST_RACE(strands_of_a_thread_set_errno_without_a_race)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < MANY; i++)
+        strand_spawn(scope, set_errno_again_and_again, NULL);
+    strand_scope_join(scope);
 }
