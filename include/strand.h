@@ -6,6 +6,7 @@
  *   strand/chan.h, port.h, select.h      channels, ports, and waiting for the first of several operations
  *   strand/sync.h, strand/limit.h        locks, semaphores, events; concurrency limits and priorities
  *   strand/io.h                          descriptors, sockets, signals, and calls that block their thread
+ *   strand/file.h                        files and directories
  *   strand/process.h                     processes: other programs as children of scopes
  *   strand/actor.h                       actors
  *   strand/monitor.h                     code that must not suspend

@@ -9,6 +9,7 @@
 #include "../include/strand/chan.h"
 #include "../include/strand/debug.h"
 #include "../include/strand/check.h"
+#include "../include/strand/file.h"
 #include "../include/strand/io.h"
 #include "../include/strand/limit.h"
 #include "../include/strand/monitor.h"

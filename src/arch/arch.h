@@ -325,6 +325,7 @@ enum arch_fd_type {
     ARCH_FD_TCP,    /* likewise; a read that gets less than it had room for has drained it */
     ARCH_FD_OTHER,  /* as a socket where the system allows that; otherwise it is polled first, then called */
     ARCH_FD_FILE,   /* always ready, however long it takes */
+    ARCH_FD_DIRECT, /* likewise, past the system's memory (O_DIRECT): the buffers have to be aligned */
     ARCH_FD_PLAYED  /* simulated by a seeded run (sched/fds.h) */
 };
 /* The object behind a number. inode 0: it has none of its own (eventfd, ...), so others of the type look the same. */
@@ -451,6 +452,45 @@ uint64_t arch_entropy(void); /* for seeds that the user did not choose */
 /* Write everything. Retries after EINTR, and after EAGAIN until nothing could be written for a second. Returns 0 or a
  * negated errno code. */
 int64_t arch_write(int fd, const void *bytes, size_t size);
+
+/* ---- file.c: files. Blocks the calling thread unless a function says otherwise ------------------------------ */
+
+struct iovec;
+struct stat;
+enum { ARCH_FILE_CWD = -100 };          /* as `dir`: the working directory */
+enum { ARCH_FILE_CREATES = 020001100 }; /* flags of an open that changes something: O_CREAT, O_TRUNC, O_TMPFILE */
+struct arch_file_entry {
+    uint64_t inode;
+    int type;       /* DT_... */
+    char name[260]; /* ended by a 0 byte */
+};
+/* Each function does what the system call does, and returns its result or a negated errno code. -EINTR: call it again,
+ * nothing has happened. */
+/* Read what the system has in memory, without blocking: -EAGAIN, or fewer bytes, if it has not all; -EOPNOTSUPP. */
+int64_t arch_file_read_now(int fd, const struct iovec *parts, int count, int64_t offset);
+/* offset below 0: at the position of the descriptor. */
+int64_t arch_file_read(int fd, const struct iovec *parts, int count, int64_t offset);
+int64_t arch_file_write(int fd, const struct iovec *parts, int count, int64_t offset);
+/* Offsets may be NULL, and move. */
+int64_t arch_file_copy(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t size);
+int arch_file_sync(int fd, bool data_only);
+int arch_file_truncate(int fd, int64_t size);
+int arch_file_allocate(int fd, int mode, int64_t offset, int64_t size);
+int arch_file_lock(int fd, int type, int64_t offset, int64_t size); /* -EAGAIN: it is taken */
+int arch_file_open(int dir, const char *path, int flags, unsigned mode);
+int arch_file_stat(int dir, const char *path, int flags, struct stat *out);
+int arch_file_rename(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
+int arch_file_link(int from_dir, const char *from, int to_dir, const char *to, int flags);
+int arch_file_symlink(const char *target, int dir, const char *path);
+int arch_file_read_link(int dir, const char *path, char *target, size_t room); /* without a 0 byte; cut to the room */
+int arch_file_unlink(int dir, const char *path, int flags);
+int arch_file_make_directory(int dir, const char *path, unsigned mode);
+/* Take the next entries but "." and ".."; 0 at the end. */
+int arch_file_list(int fd, struct arch_file_entry *out, size_t most);
+/* Read a whole file into memory of malloc, with a 0 byte behind it: -EFBIG above max_size. Returns the size. */
+int64_t arch_file_load(int dir, const char *path, size_t max_size, char **out);
+/* Replace a whole file by way of one beside it, on disk. Writes to the path meanwhile. */
+int arch_file_store(int dir, char *path, const void *bytes, size_t size, unsigned mode);
 
 /* ---- child.c: child processes ---------------------------------------------------------------------------- */
 

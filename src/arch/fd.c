@@ -96,7 +96,7 @@ int arch_fd_type(int fd, int *own, struct arch_fd_object *object)
     if (S_ISSOCK(status.st_mode))
         return is_tcp(fd) ? ARCH_FD_TCP : ARCH_FD_SOCKET;
     if (S_ISREG(status.st_mode) || S_ISDIR(status.st_mode) || S_ISBLK(status.st_mode))
-        return ARCH_FD_FILE;
+        return flags & O_DIRECT ? ARCH_FD_DIRECT : ARCH_FD_FILE;
     if (S_ISCHR(status.st_mode) && !(flags & O_NONBLOCK) && is_terminal(fd))
         *own = open_once_more(fd, flags);
     return ARCH_FD_OTHER;
@@ -220,9 +220,11 @@ int arch_fd_close(int fd)
     return result == -EINTR ? 0 : result; /* on Linux it is closed all the same */
 }
 
+/* Not a directory, if possible: names would be looked up in it. */
 int arch_fd_number(void)
 {
-    return result_of(open("/", O_PATH | O_CLOEXEC));
+    int fd = result_of(open("/dev/null", O_PATH | O_CLOEXEC));
+    return fd == -ENOENT ? result_of(open("/", O_PATH | O_CLOEXEC)) : fd;
 }
 
 int arch_fd_blank(int fd)

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { CREW_USUAL = 8, CREW_CLOSES_MOST = 64, CREW_MOST = 1024 };
+enum { CREW_USUAL = 8, CREW_CLOSES_MOST = 64, CREW_FILES_MOST = 64, CREW_MOST = 1024 };
 #define IDLE_USUAL (10 * STRAND_S)
 
 /* What a handle refers to; ends with a scope. */
@@ -159,15 +159,17 @@ strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr)
 static int run_crew_most(const struct runtime *runtime, enum run_crew which)
 {
     int asked = runtime->options.max_offload_threads;
-    if (which != CREW_CALLS)
-        return which == CREW_CLOSES ? CREW_CLOSES_MOST : CREW_USUAL;
+    if (which == CREW_CLOSES || which == CREW_FILES)
+        return which == CREW_CLOSES ? CREW_CLOSES_MOST : CREW_FILES_MOST;
+    if (which == CREW_NAMES)
+        return CREW_USUAL;
     return asked <= 0 ? CREW_USUAL : asked < CREW_MOST ? asked : CREW_MOST;
 }
 
 /* Get one of the run's crews; the first user creates it. NULL: no memory. */
 static struct crew *run_crew(struct thread *thread, enum run_crew which)
 {
-    static const char *const names[RUN_CREWS] = {"strand-crew", "strand-names", "strand-closes"};
+    static const char *const names[RUN_CREWS] = {"strand-crew", "strand-names", "strand-closes", "strand-files"};
     _Atomic(struct crew *) *at = &io_run_of(thread)->crews[which];
     struct crew *crew = atomic_load_explicit(at, memory_order_acquire), *none = NULL; /* [PB1] */
     if (crew)

@@ -13,4 +13,6 @@ const struct blocked_reason io_reasons[REASONS_OF_LAYER] = {
     REASON(IO, DESCRIPTOR, "waits for descriptor", "the outside: the other side of the descriptor", "descriptors",
            ON_DESCRIPTOR),
     REASON(IO, SIGNAL, "waits for signals", NULL, "signals", ON_NOTHING),
+    REASON(IO, FILE, "waits for a file", "the outside: the disk, or the server of the file system", "calls on files",
+           ON_NOTHING),
 };

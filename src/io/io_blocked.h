@@ -11,7 +11,8 @@ enum {
     BLOCKED_OFFLOAD = IO_REASONS,
     BLOCKED_CREW,
     BLOCKED_DESCRIPTOR,
-    BLOCKED_SIGNAL /* as a case of a select only */
+    BLOCKED_SIGNAL, /* as a case of a select only */
+    BLOCKED_FILE
 };
 extern const struct blocked_reason io_reasons[REASONS_OF_LAYER];
 

@@ -16,6 +16,7 @@ enum run_crew {
     CREW_CALLS,  /* strand_offload */
     CREW_NAMES,  /* look-ups */
     CREW_CLOSES, /* of sockets that linger */
+    CREW_FILES,  /* calls on files */
     RUN_CREWS
 };
 

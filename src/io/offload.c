@@ -47,7 +47,14 @@ struct call {
     strand_offload_attr attr;
     enum run_crew own; /* the run's crew to use if attr names no crew */
     bool surely;       /* not interruptible */
+    bool keeps;        /* attr.release is for a call that was left, only */
+    unsigned why;      /* a reason of io_blocked.h; 0: an offloaded call */
 };
+
+static unsigned why_of(const struct call *call)
+{
+    return call->why ? call->why : BLOCKED_OFFLOAD;
+}
 
 /* ---- making a job ----------------------------------------------------------------------------------------- */
 
@@ -76,7 +83,7 @@ static struct job *make_job(struct thread *thread, struct cb *me, struct crew *c
 
 /* The outcome of a call: the function has returned; it was never called; or the job belongs to the crew's thread. A
  * negated errno code: it will never be called. */
-enum fate { DONE, INTERRUPTED, LEFT };
+enum fate { DONE, INTERRUPTED = OFFLOAD_INTERRUPTED, LEFT = OFFLOAD_LEFT };
 
 /* Call `stop` while the function may be returning. The last of the two to finish frees the job. */
 static void stop_and_leave(struct thread *thread, struct job *job, void (*stop)(void *))
@@ -116,7 +123,7 @@ static enum fate interrupted_call(struct thread **thread, struct cb *me, struct 
     }
     if (state == JOB_RUNNING)
         crew_call_hook(crew, "strand_offload_attr.stop", call->attr.stop, job->arg);
-    (void)crew_await(thread, me, &job->arrival, BLOCKED_OFFLOAD, WAIT_FLOOR_MOST);
+    (void)crew_await(thread, me, &job->arrival, why_of(call), WAIT_FLOOR_MOST);
     return DONE;
 }
 
@@ -126,8 +133,7 @@ static int do_job(struct thread **thread, struct cb *me, struct job *job, const 
         int error = crew_submit(*thread, job->arrival.crew, job);
         if (error)
             return error;
-        while (
-            !crew_await(thread, me, &job->arrival, BLOCKED_OFFLOAD, call->surely ? WAIT_FLOOR_MOST : own_of(me)->floor))
+        while (!crew_await(thread, me, &job->arrival, why_of(call), call->surely ? WAIT_FLOOR_MOST : own_of(me)->floor))
             if (interrupted_here(me))
                 return interrupted_call(thread, me, job, call);
         if (job->state == JOB_RETURNED)
@@ -170,7 +176,8 @@ static void *take_result(struct job *job, const struct call *call)
 /* Release the arguments; there is no job, and the caller will throw. */
 static void give_up(struct crew *crew, const struct call *call)
 {
-    crew_call_hook(crew, "strand_offload_attr.release", call->attr.release, call->args);
+    if (!call->keeps)
+        crew_call_hook(crew, "strand_offload_attr.release", call->attr.release, call->args);
 }
 
 /* *out is a valid job only if the outcome is DONE. */
@@ -183,7 +190,7 @@ static int make_call(struct thread **thread, struct cb *me, const struct call *c
     if (!job)
         give_up(crew, call);
     else if (fate == INTERRUPTED || fate < 0)
-        job_discard(job, false);
+        call->keeps ? free(job) : job_discard(job, false);
     if (crew)
         crew_leave(*thread, crew);
     *out = job;
@@ -238,6 +245,23 @@ bool offload_surely(struct thread *thread, enum run_crew own, strand_fn *fn, voi
     if (done)
         (void)take_result(job, &call);
     return done;
+}
+
+int offload_own(struct thread **thread, enum run_crew own, unsigned why, strand_fn *fn, void *arg,
+                void (*left)(void *arg), const char *function)
+{
+    struct call call = {.function = function,
+                        .fn = fn,
+                        .args = arg,
+                        .attr = {.release = left, .borrows = !left},
+                        .own = own,
+                        .keeps = true,
+                        .why = why};
+    struct job *job;
+    int fate = make_call(thread, current_of(*thread), &call, &job);
+    if (fate == DONE)
+        (void)take_result(job, &call);
+    return fate;
 }
 
 static void *borrow(const char *function, strand_crew crew, strand_fn *fn, void *arg)

@@ -7,6 +7,7 @@
 #include "strand/actor.h"
 #include "strand/chan.h"
 #include "strand/debug.h"
+#include "strand/file.h"
 #include "strand/io.h"
 #include "strand/limit.h"
 #include "strand/monitor.h"

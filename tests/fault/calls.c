@@ -3,6 +3,7 @@
  */
 #include "fault.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -243,6 +244,25 @@ ssize_t fault_write(int fd, const void *bytes, size_t size);
 ssize_t fault_preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags);
 ssize_t fault_pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int flags);
 int fault_poll(struct pollfd *fds, nfds_t count, int ms);
+int fault_openat(int dir, const char *path, int flags, ...);
+ssize_t fault_preadv(int fd, const struct iovec *parts, int count, off_t offset);
+ssize_t fault_readv(int fd, const struct iovec *parts, int count);
+ssize_t fault_pwritev(int fd, const struct iovec *parts, int count, off_t offset);
+ssize_t fault_writev(int fd, const struct iovec *parts, int count);
+ssize_t fault_copy_file_range(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags);
+int fault_fsync(int fd);
+int fault_fdatasync(int fd);
+int fault_ftruncate(int fd, off_t size);
+int fault_fallocate(int fd, int mode, off_t offset, off_t size);
+int fault_fstatat(int dir, const char *path, struct stat *status, int flags);
+int fault_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
+int fault_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
+int fault_symlinkat(const char *target, int dir, const char *path);
+ssize_t fault_readlinkat(int dir, const char *path, char *target, size_t room);
+int fault_unlinkat(int dir, const char *path, int flags);
+int fault_mkdirat(int dir, const char *path, mode_t mode);
+ssize_t fault_getdents64(int fd, void *buffer, size_t size);
+off_t fault_lseek(int fd, off_t offset, int whence);
 int fault_pipe2(int fds[2], int flags);
 int fault_socket(int family, int type, int protocol);
 int fault_bind(int fd, const struct sockaddr *address, socklen_t length);
@@ -535,8 +555,9 @@ static bool is_stream(const char *path)
 
 int fault_open(const char *path, int flags, ...)
 {
-    return refused(is_stream(path) ? PART_open_stream : PART_open) ? -1
-                                                                   : descriptor(open(path, flags & ~O_CREAT), CALLER);
+    return refused(is_stream(path) && !(flags & O_PATH) ? PART_open_stream : PART_open)
+               ? -1
+               : descriptor(open(path, flags & ~O_CREAT), CALLER);
 }
 
 int fault___open_2(const char *path, int flags)
@@ -569,7 +590,7 @@ int fault_fcntl(int fd, int command, ...)
 {
     va_list args;
     va_start(args, command);
-    int value = va_arg(args, int);
+    void *value = va_arg(args, void *);
     va_end(args);
     return refused(PART_fcntl) ? -1 : fcntl(fd, command, value);
 }
@@ -614,6 +635,107 @@ int fault_pipe2(int fds[2], int flags)
     for (int i = 0; i < 2 && result == 0; i++)
         descriptor(fds[i], CALLER);
     return result;
+}
+
+/* ---- files ----------------------------------------------------------------------------------------------- */
+
+int fault_openat(int dir, const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    mode_t mode = va_arg(args, mode_t);
+    va_end(args);
+    return refused(PART_openat) ? -1 : descriptor(openat(dir, path, flags, mode), CALLER);
+}
+
+ssize_t fault_preadv(int fd, const struct iovec *parts, int count, off_t offset)
+{
+    return refused(PART_preadv) ? -1 : preadv(fd, parts, count, offset);
+}
+
+ssize_t fault_readv(int fd, const struct iovec *parts, int count)
+{
+    return refused(PART_readv) ? -1 : readv(fd, parts, count);
+}
+
+ssize_t fault_pwritev(int fd, const struct iovec *parts, int count, off_t offset)
+{
+    return refused(PART_pwritev) ? -1 : pwritev(fd, parts, count, offset);
+}
+
+ssize_t fault_writev(int fd, const struct iovec *parts, int count)
+{
+    return refused(PART_writev) ? -1 : writev(fd, parts, count);
+}
+
+ssize_t fault_copy_file_range(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags)
+{
+    return refused(PART_copy_file_range) ? -1 : copy_file_range(from, from_offset, to, to_offset, size, flags);
+}
+
+int fault_fsync(int fd)
+{
+    return refused(PART_fsync) ? -1 : fsync(fd);
+}
+
+int fault_fdatasync(int fd)
+{
+    return refused(PART_fdatasync) ? -1 : fdatasync(fd);
+}
+
+int fault_ftruncate(int fd, off_t size)
+{
+    return refused(PART_ftruncate) ? -1 : ftruncate(fd, size);
+}
+
+int fault_fallocate(int fd, int mode, off_t offset, off_t size)
+{
+    return refused(PART_fallocate) ? -1 : fallocate(fd, mode, offset, size);
+}
+
+int fault_fstatat(int dir, const char *path, struct stat *status, int flags)
+{
+    return refused(PART_fstatat) ? -1 : fstatat(dir, path, status, flags);
+}
+
+int fault_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    return refused(PART_renameat2) ? -1 : renameat2(from_dir, from, to_dir, to, flags);
+}
+
+int fault_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    return refused(PART_linkat) ? -1 : linkat(from_dir, from, to_dir, to, flags);
+}
+
+int fault_symlinkat(const char *target, int dir, const char *path)
+{
+    return refused(PART_symlinkat) ? -1 : symlinkat(target, dir, path);
+}
+
+ssize_t fault_readlinkat(int dir, const char *path, char *target, size_t room)
+{
+    return refused(PART_readlinkat) ? -1 : readlinkat(dir, path, target, room);
+}
+
+int fault_unlinkat(int dir, const char *path, int flags)
+{
+    return refused(PART_unlinkat) ? -1 : unlinkat(dir, path, flags);
+}
+
+int fault_mkdirat(int dir, const char *path, mode_t mode)
+{
+    return refused(PART_mkdirat) ? -1 : mkdirat(dir, path, mode);
+}
+
+ssize_t fault_getdents64(int fd, void *buffer, size_t size)
+{
+    return refused(PART_getdents64) ? -1 : getdents64(fd, buffer, size);
+}
+
+off_t fault_lseek(int fd, off_t offset, int whence)
+{
+    return refused(PART_lseek) ? -1 : lseek(fd, offset, whence);
 }
 
 /* ---- sockets --------------------------------------------------------------------------------------------- */

@@ -1,7 +1,8 @@
 /*
  * All that may block: a row for each function that is marked STRAND_BLOCKS (tools/check-blocking.sh proves that none is
  * missing), and what they need to be called with, so that none of them would have to wait. Used by
- * tests/spec/blocking.c and by tests/programs/blocking.c.
+ * tests/spec/blocking.c and by tests/programs/blocking.c, which defines BLOCKING_ENDS: it ends in the call, and could
+ * not remove a directory.
  */
 #ifndef TEST_BLOCKING_H
 #define TEST_BLOCKING_H
@@ -9,6 +10,7 @@
 #include "strand.h"
 #include "strand/actor.h"
 #include "strand/chan.h"
+#include "strand/file.h"
 #include "strand/io.h"
 #include "strand/limit.h"
 #include "strand/pool.h"
@@ -17,11 +19,13 @@
 #include "strand/select.h"
 #include "strand/sync.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -51,6 +55,8 @@ struct things {
     strand_signals signals;
     int in[2], out[2]; /* pipes: one with a byte to be read, one to be written */
     int listener, caller, socket, port_owner, port;
+    int file, copy, directory; /* the directory has a file "a", a link "s" to it, and an empty directory "d" */
+    char directory_path[32];
     struct sockaddr_un address;
     socklen_t address_length;
     char byte, path[64];
@@ -152,6 +158,14 @@ static inline int wait_stopping(void)
     return 0;
 }
 
+static inline int64_t load(struct things *t)
+{
+    char *bytes = NULL;
+    int64_t size = strand_file_load(t->directory, "a", 0, &bytes);
+    free(bytes);
+    return size;
+}
+
 /* ROW(marked function, the function that a report of misuse names, a call: negative if it has failed) */
 #define BLOCKING(ROW)                                                                                                  \
     ROW(strand_scope_join, "strand_scope_join", (strand_scope_join(t->children), 0))                                   \
@@ -209,6 +223,27 @@ static inline int wait_stopping(void)
     ROW(strand_offload, "strand_offload", (strand_offload(run, t), 0))                                                 \
     ROW(strand_offload_on, "strand_offload_on", (strand_offload_on((strand_crew){{0, 0}}, run, t), 0))                 \
     ROW(strand_offload_with, "strand_offload_with", (strand_offload_with(NULL, run, t, 0), 0))                         \
+    ROW(strand_file_open, "strand_file_open", closed(strand_file_open(t->directory, "a", O_RDONLY, 0)))                \
+    ROW(strand_file_read, "strand_file_read", strand_file_read(t->file, &t->byte, 1, 0))                               \
+    ROW(strand_file_write, "strand_file_write", strand_file_write(t->file, "w", 1, 0))                                 \
+    ROW(strand_file_readv, "strand_file_readv", strand_file_readv(t->file, &(struct iovec){&t->byte, 1}, 1, 0))        \
+    ROW(strand_file_writev, "strand_file_writev", strand_file_writev(t->file, &(struct iovec){&t->byte, 1}, 1, 0))     \
+    ROW(strand_file_copy, "strand_file_copy", strand_file_copy(t->file, NULL, t->copy, NULL, 1))                       \
+    ROW(strand_file_sync, "strand_file_sync", strand_file_sync(t->file, true))                                         \
+    ROW(strand_file_truncate, "strand_file_truncate", strand_file_truncate(t->file, 1))                                \
+    ROW(strand_file_allocate, "strand_file_allocate", strand_file_allocate(t->file, 0, 0, 1))                          \
+    ROW(strand_file_lock, "strand_file_lock", strand_file_lock(t->file, F_RDLCK, 0, 0))                                \
+    ROW(strand_file_try_lock, "strand_file_try_lock", strand_file_try_lock(t->file, F_RDLCK, 0, 0))                    \
+    ROW(strand_file_stat, "strand_file_stat", strand_file_stat(t->directory, "a", 0, &(struct stat){0}))               \
+    ROW(strand_file_rename, "strand_file_rename", strand_file_rename(t->directory, "s", t->directory, "b", 0))         \
+    ROW(strand_file_link, "strand_file_link", strand_file_link(t->directory, "a", t->directory, "b", 0))               \
+    ROW(strand_file_symlink, "strand_file_symlink", strand_file_symlink("a", t->directory, "b"))                       \
+    ROW(strand_file_read_link, "strand_file_read_link", strand_file_read_link(t->directory, "s", (char[8]){0}, 8))     \
+    ROW(strand_file_unlink, "strand_file_unlink", strand_file_unlink(t->directory, "d", AT_REMOVEDIR))                 \
+    ROW(strand_file_make_directory, "strand_file_make_directory", strand_file_make_directory(t->directory, "b", 0700)) \
+    ROW(strand_file_list, "strand_file_list", strand_file_list(t->directory, &(strand_file_entry){0}, 1))              \
+    ROW(strand_file_load, "strand_file_load", load(t))                                                                 \
+    ROW(strand_file_store, "strand_file_store", strand_file_store(t->directory, "b", "x", 1, 0600))                    \
     ROW(strand_process_start, "strand_process_start",                                                                  \
         (strand_process_start(t->processes, STRAND_PROCESS_ATTR(.argv = end_at_once)), 0))                             \
     ROW(strand_process_join, "strand_process_join", (strand_process_join(t->process, NULL), 0))                        \
@@ -236,6 +271,31 @@ enum { BLOCKING_COUNT = sizeof blocking / sizeof *blocking };
 
 /* ---- what they are called with --------------------------------------------------------------------------- */
 
+static inline bool open_files(struct things *t)
+{
+    t->file = memfd_create("file", MFD_CLOEXEC);
+    t->copy = memfd_create("copy", MFD_CLOEXEC);
+#ifdef BLOCKING_ENDS
+    return true;
+#endif
+    strcpy(t->directory_path, "/tmp/libstrand-XXXXXX");
+    if (!mkdtemp(t->directory_path))
+        return false;
+    t->directory = open(t->directory_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    close(openat(t->directory, "a", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    return write(t->file, "byte", 4) == 4 && lseek(t->file, 0, SEEK_SET) == 0 && t->copy >= 0 &&
+           symlinkat("a", t->directory, "s") == 0 && mkdirat(t->directory, "d", 0700) == 0;
+}
+
+static inline void remove_files(struct things *t)
+{
+    static const char *const names[] = {"a", "b", "s", "d"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (unlinkat(t->directory, names[i], 0) != 0)
+            (void)unlinkat(t->directory, names[i], AT_REMOVEDIR);
+    (void)rmdir(t->directory_path);
+}
+
 /* Returns whether all is there. None of this is a cancellation point. */
 static inline bool things_open(struct things *t)
 {
@@ -262,6 +322,7 @@ static inline bool things_open(struct things *t)
                 listen(t->port_owner, 4) == 0 && strand_pipe(t->in) == 0 && strand_pipe(t->out) == 0 &&
                 connect(t->caller, (const struct sockaddr *)&t->address, t->address_length) == 0;
     t->port = strand_tcp_port(t->port_owner);
+    made = made && open_files(t);
     return made && strand_mutex_try_lock(&t->held) == 0 && strand_chan_try_send(t->full, &t->value) == 0 &&
            strand_port_send(t->messages, &t->value, sizeof t->value) == 0 && write(t->in[1], "r", 1) == 1 &&
            raise(SIGUSR1) == 0;
@@ -269,7 +330,9 @@ static inline bool things_open(struct things *t)
 
 static inline void things_close(struct things *t)
 {
-    const int fds[] = {t->in[0], t->in[1], t->out[0], t->out[1], t->listener, t->caller, t->socket, t->port_owner};
+    const int fds[] = {t->in[0],  t->in[1],      t->out[0], t->out[1], t->listener, t->caller,
+                       t->socket, t->port_owner, t->file,   t->copy,   t->directory};
+    remove_files(t);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         strand_close(fds[i]);
     strand_mutex_unlock(&t->held);

@@ -5,6 +5,8 @@
  *   outside   on a thread that knows no run
  *   crew      on a thread of the crew of a run
  */
+#define _GNU_SOURCE
+#define BLOCKING_ENDS
 #include "blocking.h"
 
 STRAND_MESSAGE_DEFINE(echoed, NULL);

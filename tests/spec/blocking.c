@@ -4,6 +4,7 @@
  * what it is for. Functions and calls are those of tests/harness/blocking.h; what is refused is run by
  * tests/programs/blocking.c.
  */
+#define _GNU_SOURCE
 #define SUITE blocking
 #include "test.h"
 

@@ -138,6 +138,11 @@ TEST_PROGRAM(misuse_of_processes_is_reported)
     check_cases("process_misuse", 31);
 }
 
+TEST_PROGRAM(misuse_of_files_is_reported)
+{
+    check_cases("file_misuse", 21);
+}
+
 TEST_PROGRAM(misuse_of_ports_is_reported)
 {
     check_cases("port_misuse", 7);

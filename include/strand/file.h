@@ -1,0 +1,175 @@
+/*
+ * Files and directories.
+ *
+ *     int fd = strand_file_open(AT_FDCWD, "data.bin", O_RDWR | O_CREAT, 0644);
+ *     if (fd < 0) ...                                             a negated errno code
+ *     int64_t got = strand_file_read(fd, buffer, sizeof buffer, 4096);
+ *     if (strand_file_write(fd, "done", 4, 0) != 4) ...
+ *     strand_close(fd);
+ *
+ * A call on a file may wait for a disk or for a server. The calls here suspend the strand meanwhile, and not its
+ * thread. A thread of a crew of the run makes them (strand_offload); no call waits behind one of strand_offload. A read
+ * of bytes that the system has in memory is made at once by the calling thread. If the system refuses a thread, the
+ * calling thread makes the call and blocks.
+ *
+ * The flags and constants are those of the system: <fcntl.h>, <sys/stat.h>, <dirent.h>. `dir` is a descriptor of the
+ * directory to which a relative path is relative, or AT_FDCWD: the working directory. It must be opened for reading
+ * (O_PATH is not enough). Results are sizes, descriptors, or negated errno codes: those of the system call, and:
+ *
+ *  - -ESPIPE: the descriptor is a socket, a pipe or a terminal, for which strand_read and strand_write are made,
+ *  - -EBADF: the descriptor is not open, or was closed meanwhile,
+ *  - -ENOMEM: there is no memory.
+ *
+ * Interruption: a call that an interrupted strand has not begun has no effect. A call that changes a file, a directory
+ * or the position of a descriptor is finished once it has begun, and returns its result; the next call is interrupted
+ * then. So such a call has happened or was interrupted, never both. A call that changes nothing (a read at an offset, a
+ * look at a file) is left to its thread, and the strand goes on at once; buffers of the caller are never touched after
+ * a call has returned or thrown. The end of the run waits for what was left.
+ *
+ * Which callers:
+ *
+ *   any strand                       all functions
+ *   a plain thread, a signal handler no function
+ *
+ * Suspension: all functions may suspend the caller and are cancellation points.
+ *
+ * Cost: a round trip to another thread, some microseconds, and the system calls that a function stands for, unless a
+ * function says otherwise.
+ *
+ * In a seeded run the files are those of the system. The run can be repeated as far as the files are the same.
+ */
+#ifndef STRAND_FILE_H
+#define STRAND_FILE_H
+
+#include "../strand.h"
+
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- opening ------------------------------------------------------------------------------------------------ */
+
+/**
+ * Open a file, as openat(2) does. `flags` are O_RDONLY, O_CREAT, ...; `mode` are the permissions of a file that the
+ * call makes, less those of the umask. With O_TMPFILE, `path` is a directory, and the new file has no name there. The
+ * descriptor is closed on exec, is not one of the first three, and does not block: opening a FIFO does not wait for the
+ * other side (-ENXIO: nobody reads it), and a terminal does not become the controlling one.
+ *
+ * Returns a descriptor, which the caller closes (strand_close), or a negated errno code. An interrupted call leaves no
+ * descriptor behind.
+ */
+STRAND_BLOCKS int strand_file_open(int dir, const char *path, int flags, unsigned mode);
+
+/* ---- reading and writing -------------------------------------------------------------------------------------- */
+
+/**
+ * Read `size` bytes at `offset` of a file into `buffer`; offset -1: at the position of the descriptor, which moves.
+ * Returns the number of bytes; fewer than `size` mean the end of the file or an error; the next call says which.
+ * Returns 0 at the end, or a negated errno code. Where a read at the position is interrupted between two parts of
+ * 1 MiB, the exception tells how many bytes the buffer has (strand_exception_progress).
+ *
+ * Cost: one or two system calls, without another thread, if the system has the bytes in memory. Otherwise a round trip
+ * and a copy for each MiB.
+ */
+STRAND_BLOCKS int64_t strand_file_read(int fd, void *buffer, size_t size, int64_t offset);
+/** Write the `size` bytes at `bytes` to a file at `offset`; -1: at the position of the descriptor, or at the end if the
+ * file was opened with O_APPEND. `bytes` belongs to the caller, and must stay unchanged until the call returns. Returns
+ * `size`; less after an error, which the next call says; or a negated errno code. An interruption may come between
+ * two parts of 16 MiB; the exception then tells how many bytes were written (strand_exception_progress). */
+STRAND_BLOCKS int64_t strand_file_write(int fd, const void *bytes, size_t size, int64_t offset);
+/** Read into several buffers, one after the other, as strand_file_read does into one. `count` is their number, at most
+ * 1024 (-EINVAL). */
+STRAND_BLOCKS int64_t strand_file_readv(int fd, const struct iovec *buffers, int count, int64_t offset);
+/** Write the bytes of several buffers, one after the other, as strand_file_write does those of one. `count` is their
+ * number, at most 1024 (-EINVAL). */
+STRAND_BLOCKS int64_t strand_file_writev(int fd, const struct iovec *buffers, int count, int64_t offset);
+
+/**
+ * Copy up to `size` bytes from one file to another, without moving them through the program if the file systems can
+ * share or copy them (copy_file_range(2)). *from_offset and *to_offset are where to read and to write, and move by the
+ * number of bytes; NULL: the position of the descriptor, which moves. The descriptors may be the same if the ranges do
+ * not overlap. An interruption may come between two parts of 16 MiB; *from_offset and *to_offset, and
+ * strand_exception_progress, then tell how far it came. Returns the number of bytes; fewer than `size` mean the end of
+ * `from` or an error; the next call says which. Returns 0 at the end, or a negated errno code.
+ */
+STRAND_BLOCKS int64_t strand_file_copy(int from, int64_t *from_offset, int to, int64_t *to_offset, uint64_t size);
+
+/** Wait until the disk has what was written to a file: the bytes, and what is needed to find them; with data_only false
+ * also its times and the like (fdatasync(2), fsync(2)). Returns 0 or a negated errno code. An error means that bytes
+ * written before may be lost, and is reported once. A file that was made or renamed is sure to have its name after a
+ * sync of its directory. */
+STRAND_BLOCKS int strand_file_sync(int fd, bool data_only);
+/** Set the size of a file, as ftruncate(2) does. Returns 0 or a negated errno code. */
+STRAND_BLOCKS int strand_file_truncate(int fd, int64_t size);
+/** Allocate, punch, zero, collapse or insert a range of a file, as fallocate(2) does. `mode` is 0 or FALLOC_FL_...
+ * (<fcntl.h>). Returns 0 or a negated errno code: -EOPNOTSUPP if the file system can't do it. */
+STRAND_BLOCKS int strand_file_allocate(int fd, int mode, int64_t offset, int64_t size);
+
+/**
+ * Lock a range of a file against other open files, of this program too, as F_OFD_SETLK of fcntl(2) does. `type` is
+ * F_RDLCK (shared), F_WRLCK (exclusive) or F_UNLCK. `size` 0 means: up to the end, wherever that is. The lock belongs
+ * to the open file: it ends when the last descriptor of it is closed, and strands that use one descriptor share it.
+ *
+ * The system can't report when a lock becomes free. The call tries again at intervals that grow from 1 to 20 ms.
+ * Returns 0 or a negated errno code: -EBADF if the descriptor is not open for what `type` needs.
+ */
+STRAND_BLOCKS int strand_file_lock(int fd, int type, int64_t offset, int64_t size);
+/** As strand_file_lock, but without waiting. Returns 0; -EAGAIN if another open file has a lock in the way; or another
+ * negated errno code. */
+STRAND_BLOCKS int strand_file_try_lock(int fd, int type, int64_t offset, int64_t size);
+
+/* ---- names -------------------------------------------------------------------------------------------------- */
+
+/** Look at a file, as fstatat(2) does. `flags` are AT_SYMLINK_NOFOLLOW, or AT_EMPTY_PATH for the file `dir` itself,
+ * with the path "". Returns 0 or a negated errno code. */
+STRAND_BLOCKS int strand_file_stat(int dir, const char *path, int flags, struct stat *out);
+/** Rename a file, as renameat2(2) does. `flags` are RENAME_NOREPLACE, RENAME_EXCHANGE (<stdio.h>), or 0: the new name
+ * is replaced. Returns 0 or a negated errno code. */
+STRAND_BLOCKS int strand_file_rename(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
+/** Give a file one more name, as linkat(2) does. `flags` are AT_SYMLINK_FOLLOW or 0. Returns 0 or a negated errno code.
+ */
+STRAND_BLOCKS int strand_file_link(int from_dir, const char *from, int to_dir, const char *to, int flags);
+/** Make a symbolic link `path` to `target`. Returns 0 or a negated errno code. */
+STRAND_BLOCKS int strand_file_symlink(const char *target, int dir, const char *path);
+/** Get the target of a symbolic link. `room` is the size of `target` in bytes; a 0 byte ends the text. Returns its
+ * length, or a negated errno code: -ENAMETOOLONG if it does not fit, and then `target` is unchanged. */
+STRAND_BLOCKS int strand_file_read_link(int dir, const char *path, char *target, size_t room);
+/** Remove a name of a file, or an empty directory with flags AT_REMOVEDIR. Returns 0 or a negated errno code. */
+STRAND_BLOCKS int strand_file_unlink(int dir, const char *path, int flags);
+/** Make a directory. `mode` are its permissions, less those of the umask. Returns 0 or a negated errno code. */
+STRAND_BLOCKS int strand_file_make_directory(int dir, const char *path, unsigned mode);
+
+/** An entry of a directory. */
+typedef struct strand_file_entry {
+    uint64_t inode;
+    int type;       /* DT_REG, DT_DIR, DT_LNK, ... (<dirent.h>); DT_UNKNOWN: the file system does not say */
+    char name[260]; /* ended by a 0 byte */
+} strand_file_entry;
+
+/** Read the next entries of a directory, "." and ".." excepted. `directory` is a descriptor that was opened for
+ * reading; open another one to list them again. `most` is the number of `entries`. Entries that are made or removed
+ * meanwhile may appear or not; every other entry appears once. Returns the number of entries, 0 at the end, or a
+ * negated errno code: -ENOTDIR, -ENAMETOOLONG for a name of more than 259 bytes. Cost: a round trip for up to 1024
+ * entries. */
+STRAND_BLOCKS int strand_file_list(int directory, strand_file_entry *entries, size_t most);
+
+/* ---- whole files -------------------------------------------------------------------------------------------- */
+
+/** Read a whole file. *out gets its bytes, and a 0 byte behind them; the caller frees them by free(3). *out is set only
+ * by success. max_size is the maximum number of bytes; 0: 1 GiB. Returns the size, or a negated errno code: -EFBIG if
+ * the file is larger. Cost: one round trip. */
+STRAND_BLOCKS int64_t strand_file_load(int dir, const char *path, size_t max_size, char **out);
+/** Write a whole file: the name refers to the old file, or to the new one with all `size` bytes, at every moment, also
+ * after a crash of the machine. The call writes a file beside it, waits until the disk has it (fsync(2)), renames it,
+ * and waits for the directory. `mode` are the permissions of the new file, less those of the umask. A symbolic link is
+ * replaced itself. Returns 0, or a negated errno code: then the old file is as it was, and the other one removed. (If
+ * only the last wait fails, the new file is in place.) Cost: one round trip, and two waits for the disk. */
+STRAND_BLOCKS int strand_file_store(int dir, const char *path, const void *bytes, size_t size, unsigned mode);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

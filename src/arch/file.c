@@ -1,0 +1,308 @@
+/*
+ * Calls on files and directories, with errno turned into results. They may block the calling thread for as long as a
+ * disk or a server takes, unless a function says otherwise.
+ */
+#include "arch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+_Static_assert(ARCH_FILE_CWD == AT_FDCWD, "the number of the working directory");
+_Static_assert(ARCH_FILE_CREATES == (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY)), "flags that change something");
+
+#define COPY_BUFFER (256 * 1024)
+
+static int64_t result_of(int64_t result)
+{
+    return result < 0 ? -errno : result;
+}
+
+/* ---- reading and writing ------------------------------------------------------------------------------------ */
+
+int64_t arch_file_read_now(int fd, const struct iovec *parts, int count, int64_t offset)
+{
+    return result_of(preadv2(fd, parts, count, offset, RWF_NOWAIT));
+}
+
+int64_t arch_file_read(int fd, const struct iovec *parts, int count, int64_t offset)
+{
+    int64_t got;
+    do
+        got = result_of(offset < 0 ? readv(fd, parts, count) : preadv(fd, parts, count, offset));
+    while (got == -EINTR);
+    return got;
+}
+
+int64_t arch_file_write(int fd, const struct iovec *parts, int count, int64_t offset)
+{
+    int64_t put;
+    do
+        put = result_of(offset < 0 ? writev(fd, parts, count) : pwritev(fd, parts, count, offset));
+    while (put == -EINTR);
+    return put;
+}
+
+/* Writes all, or returns a negated errno code. */
+static int write_all(int fd, const char *bytes, size_t size, int64_t *offset)
+{
+    while (size) {
+        struct iovec part = {(void *)(uintptr_t)bytes, size};
+        int64_t put = arch_file_write(fd, &part, 1, offset ? *offset : -1);
+        if (put < 0)
+            return (int)put;
+        if (put == 0)
+            return -EIO;
+        bytes += put;
+        size -= (size_t)put;
+        if (offset)
+            *offset += put;
+    }
+    return 0;
+}
+
+/* Copies through a buffer, where the file systems can't copy. */
+static int64_t copy_by_hand(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t size)
+{
+    struct iovec part = {malloc(COPY_BUFFER), size < COPY_BUFFER ? size : COPY_BUFFER};
+    if (!part.iov_base)
+        return -ENOMEM;
+    int64_t got = arch_file_read(from, &part, 1, from_offset ? *from_offset : -1);
+    int error = got > 0 ? write_all(to, part.iov_base, (size_t)got, to_offset) : 0;
+    free(part.iov_base);
+    if (got > 0 && from_offset)
+        *from_offset += got;
+    return error ? error : got;
+}
+
+static bool cannot_copy(int64_t result)
+{
+    return result == -EXDEV || result == -EINVAL || result == -ENOSYS || result == -EOPNOTSUPP || result == -EPERM;
+}
+
+int64_t arch_file_copy(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t size)
+{
+    int64_t got = result_of(copy_file_range(from, from_offset, to, to_offset, size, 0));
+    /* 0 is also what the system returns for files that have bytes and no size, as those of /proc. */
+    return got == 0 || cannot_copy(got) ? copy_by_hand(from, from_offset, to, to_offset, size) : got;
+}
+
+int arch_file_sync(int fd, bool data_only)
+{
+    return (int)result_of(data_only ? fdatasync(fd) : fsync(fd));
+}
+
+int arch_file_truncate(int fd, int64_t size)
+{
+    return (int)result_of(ftruncate(fd, size));
+}
+
+int arch_file_allocate(int fd, int mode, int64_t offset, int64_t size)
+{
+    return (int)result_of(fallocate(fd, mode, offset, size));
+}
+
+int arch_file_lock(int fd, int type, int64_t offset, int64_t size)
+{
+    struct flock lock = {.l_type = (short)type, .l_whence = SEEK_SET, .l_start = offset, .l_len = size};
+    int result = (int)result_of(fcntl(fd, F_OFD_SETLK, &lock));
+    return result == -EACCES ? -EAGAIN : result;
+}
+
+/* ---- names -------------------------------------------------------------------------------------------------- */
+
+int arch_file_open(int dir, const char *path, int flags, unsigned mode)
+{
+    return arch_fd_own(openat(dir, path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, (mode_t)mode));
+}
+
+int arch_file_stat(int dir, const char *path, int flags, struct stat *out)
+{
+    return (int)result_of(fstatat(dir, path, out, flags));
+}
+
+int arch_file_rename(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)
+{
+    return (int)result_of(renameat2(from_dir, from, to_dir, to, flags));
+}
+
+int arch_file_link(int from_dir, const char *from, int to_dir, const char *to, int flags)
+{
+    return (int)result_of(linkat(from_dir, from, to_dir, to, flags));
+}
+
+int arch_file_symlink(const char *target, int dir, const char *path)
+{
+    return (int)result_of(symlinkat(target, dir, path));
+}
+
+int arch_file_read_link(int dir, const char *path, char *target, size_t room)
+{
+    return (int)result_of(readlinkat(dir, path, target, room));
+}
+
+int arch_file_unlink(int dir, const char *path, int flags)
+{
+    return (int)result_of(unlinkat(dir, path, flags));
+}
+
+int arch_file_make_directory(int dir, const char *path, unsigned mode)
+{
+    return (int)result_of(mkdirat(dir, path, (mode_t)mode));
+}
+
+/* ---- directories -------------------------------------------------------------------------------------------- */
+
+static bool is_dots(const char *name)
+{
+    return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+/* Takes entries out of `size` bytes that the system has written. Returns how many, or a negated errno code. *taken is
+ * the position behind the last one; *left: entries are left. */
+static int take_entries(const char *buffer, size_t size, struct arch_file_entry *out, size_t most, int64_t *taken,
+                        bool *left)
+{
+    size_t count = 0;
+    for (size_t at = 0; at < size;) {
+        const struct dirent64 *entry = (const void *)(buffer + at);
+        size_t length = strlen(entry->d_name);
+        *left = count == most;
+        if (*left)
+            break;
+        if (length >= sizeof out->name) {
+            if (!count)
+                return -ENAMETOOLONG;
+            *left = true;
+            break;
+        }
+        if (!is_dots(entry->d_name)) {
+            out[count] = (struct arch_file_entry){.inode = entry->d_ino, .type = entry->d_type};
+            memcpy(out[count++].name, entry->d_name, length + 1);
+        }
+        *taken = entry->d_off;
+        at += entry->d_reclen;
+    }
+    return (int)count;
+}
+
+int arch_file_list(int fd, struct arch_file_entry *out, size_t most)
+{
+    _Alignas(struct dirent64) char buffer[32 * 1024];
+    for (;;) {
+        int64_t taken = 0, size = result_of(getdents64(fd, buffer, sizeof buffer));
+        bool left = false;
+        if (size <= 0)
+            return (int)size;
+        int count = take_entries(buffer, (size_t)size, out, most, &taken, &left);
+        if (count > 0 && left && lseek(fd, taken, SEEK_SET) < 0)
+            return -errno;
+        if (count)
+            return count;
+    }
+}
+
+/* ---- whole files -------------------------------------------------------------------------------------------- */
+
+/* Reads up to the end, into memory that grows. The size that the system tells may be 0 (/proc), or wrong by now. */
+static int64_t read_whole(int fd, size_t max_size, char **out)
+{
+    struct stat status;
+    if (fstat(fd, &status) < 0)
+        return -errno;
+    if (status.st_size > 0 && (uint64_t)status.st_size > max_size)
+        return -EFBIG;
+    size_t size = 0, room = status.st_size > 0 ? (size_t)status.st_size + 2 : 4096;
+    char *bytes = malloc(room);
+    int64_t got = bytes ? 1 : -ENOMEM;
+    while (got > 0) {
+        struct iovec part = {bytes + size, room - size - 1};
+        got = arch_file_read(fd, &part, 1, -1);
+        size += got > 0 ? (size_t)got : 0;
+        if (size > max_size) {
+            got = -EFBIG;
+        } else if (got > 0 && room - size == 1) {
+            char *more = realloc(bytes, room *= 2);
+            bytes = more ? more : bytes;
+            got = more ? got : -ENOMEM;
+        }
+    }
+    if (got < 0) {
+        free(bytes);
+        return got;
+    }
+    bytes[size] = 0;
+    *out = bytes;
+    return (int64_t)size;
+}
+
+int64_t arch_file_load(int dir, const char *path, size_t max_size, char **out)
+{
+    int fd = arch_file_open(dir, path, O_RDONLY, 0);
+    if (fd < 0)
+        return fd;
+    int64_t size = read_whole(fd, max_size, out);
+    (void)close(fd);
+    return size;
+}
+
+/* Opens the directory of a path. */
+static int open_parent(int dir, char *path)
+{
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        return arch_file_open(dir, ".", O_RDONLY | O_DIRECTORY, 0);
+    char kept = slash[1];
+    slash[1] = 0;
+    int fd = arch_file_open(dir, path, O_RDONLY | O_DIRECTORY, 0);
+    slash[1] = kept;
+    return fd;
+}
+
+enum { BESIDE_TRIES = 100 };
+
+/* Makes a file beside `name` in the directory. `beside` gets its name. */
+static int open_beside(int parent, const char *name, unsigned mode, char *beside, size_t room)
+{
+    int fd = -EEXIST;
+    for (int i = 0; fd == -EEXIST && i < BESIDE_TRIES; i++) {
+        snprintf(beside, room, ".%.200s.%08x", name, (unsigned)arch_entropy());
+        fd = arch_file_open(parent, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
+    }
+    return fd;
+}
+
+static int store_in(int parent, const char *name, const void *bytes, size_t size, unsigned mode)
+{
+    char beside[256];
+    int fd = open_beside(parent, name, mode, beside, sizeof beside);
+    if (fd < 0)
+        return fd;
+    int error = write_all(fd, bytes, size, NULL);
+    if (!error)
+        error = arch_file_sync(fd, false);
+    int closed = arch_fd_close(fd);
+    error = error ? error : closed;
+    if (!error)
+        error = arch_file_rename(parent, beside, parent, name, 0);
+    if (error)
+        (void)unlinkat(parent, beside, 0);
+    return error ? error : arch_file_sync(parent, false);
+}
+
+int arch_file_store(int dir, char *path, const void *bytes, size_t size, unsigned mode)
+{
+    int parent = open_parent(dir, path);
+    if (parent < 0)
+        return parent;
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    int error = *name ? store_in(parent, name, bytes, size, mode) : -EISDIR;
+    (void)close(parent);
+    return error;
+}

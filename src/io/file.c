@@ -1,0 +1,129 @@
+/*
+ * Calls on files: the way of an op to a thread and back. The protocol block is in file.h.
+ */
+#include "file.h"
+
+#include "offload.h"
+
+#include "../sched/thread.h"
+#include "../strand/interrupt.h"
+#include "../strand/misuse.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* ---- descriptors ---------------------------------------------------------------------------------------------- */
+
+static bool is_file(enum arch_fd_type type)
+{
+    return type == ARCH_FD_FILE || type == ARCH_FD_DIRECT;
+}
+
+int file_enter(struct file_call *call, int fd, const char *function)
+{
+    *call = (struct file_call){0};
+    struct operation *op = &call->at[0];
+    int error = operation_enter(op, fd, SIDE_IN, function); /* [FI2] */
+    while (!error && !is_file(op->d->type) && !(error = operation_mistaken(op, -ESPIPE)))
+        ;
+    if (error)
+        file_leave(call);
+    return error;
+}
+
+int file_enter_directory(struct file_call *call, int dir, const char *function)
+{
+    struct operation *op = &call->at[0];
+    *call = (struct file_call){0};
+    if (dir != ARCH_FILE_CWD)
+        return operation_enter(op, dir, SIDE_IN, function);
+    op->thread = must_be_strand(function);
+    op->me = current_of(op->thread);
+    op->function = function;
+    may_block(op->thread, op->me, function);
+    return 0;
+}
+
+int file_enter_also(struct file_call *call, int dir)
+{
+    struct operation *op = &call->at[1];
+    *op = (struct operation){.thread = call->at[0].thread, .me = call->at[0].me, .function = call->at[0].function};
+    int error = dir == ARCH_FILE_CWD ? 0 : descriptor_enter(&op->thread, dir, &op->d);
+    call->at[0].thread = op->thread;
+    if (error) {
+        op->d = NULL;
+        file_leave(call);
+    }
+    return error;
+}
+
+void file_leave(struct file_call *call)
+{
+    operation_leave(&call->at[1]);
+    operation_leave(&call->at[0]);
+}
+
+/* ---- ops ------------------------------------------------------------------------------------------------------ */
+
+struct file_op *file_op_make(struct file_call *call, int64_t (*run)(struct file_op *), size_t room)
+{
+    struct file_op *op =
+        room < PTRDIFF_MAX - sizeof *op ? platform_malloc(call->at[0].thread, sizeof *op + room) : NULL;
+    if (op)
+        *op = (struct file_op){.run = run};
+    return op;
+}
+
+static void *run_op(void *arg)
+{
+    struct file_op *op = arg;
+    do
+        op->result = op->run(op);
+    while (op->result == -EINTR);
+    return NULL;
+}
+
+/* The strand has left the op, which has run. */
+static void left(void *arg)
+{
+    struct file_op *op = arg;
+    if (op->undo)
+        op->undo(op);
+    free(op);
+}
+
+/* Free an op that has not run, and throw for what interrupts the strand. */
+__attribute__((noreturn)) static void interrupt(struct file_call *call, struct file_op *op)
+{
+    struct operation *at = &call->at[0];
+    free(op);
+    file_leave(call);
+    interrupt_throw(at->thread, at->me, call->progress);
+}
+
+int64_t file_run(struct file_call *call, struct file_op *op, bool leaves)
+{
+    struct operation *at = &call->at[0];
+    if (call->progress && interrupted_here(at->me)) /* between two parts */
+        interrupt(call, op);
+    int fate = offload_own(&at->thread, CREW_FILES, BLOCKED_FILE, run_op, op, leaves ? left : NULL, at->function);
+    call->at[1].thread = at->thread;
+    if (fate < 0)
+        run_op(op); /* there is no thread, or no memory for it: better late than not at all */
+    if (fate > 0)
+        interrupt(call, fate == OFFLOAD_LEFT ? NULL : op);
+    return op->result;
+}
+
+int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves)
+{
+    int64_t result = op ? file_run(call, op, leaves) : -ENOMEM;
+    free(op);
+    return file_fail(call, result);
+}
+
+int64_t file_fail(struct file_call *call, int64_t error)
+{
+    file_leave(call);
+    return error;
+}

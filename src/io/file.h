@@ -1,0 +1,67 @@
+/*
+ * Calls on files: strands that wait for a disk or a server, and the threads that make the calls.
+ *
+ * PARTIES   the caller, a strand; the thread of the crew of files that makes the call (offload.h); closers of the
+ *           descriptors.
+ * STATE     a file_op, in memory of its own: what to call, with what, and the result. It has the paths, and the bytes
+ *           of a read that the caller may leave.
+ * PROTOCOL  the caller enters its descriptors (descriptor.h), makes the op, and waits for a thread that runs it. A
+ *           read tries first, on its own thread, what the system has in memory. If no thread is available, the caller
+ *           runs the op itself.
+ * OWNERSHIP the op belongs to the caller; an op that was left belongs to the crew, which undoes it (closes what it
+ *           opened) and frees it. The caller's memory is used by the other thread only in ops that are never left, and
+ *           never if it lies on a shared stack, which other strands use meanwhile.
+ * INVARIANTS [FI1] an op that changes something is never left: it happens and returns its result, or it is interrupted
+ *           and never begins. [FI2] while an op that is not left runs, its descriptors are entered: their numbers are
+ *           not given to others. An op that was left and begins late may use a number that has been reused; it changes
+ *           nothing, and nobody sees what it finds.
+ * NOT DONE  reads on the calling thread that may block: all strands of the pool would wait for the disk. Leaving a
+ *           write: nobody would know whether it happened. The caller's buffer in a read that is left: the system would
+ *           write to memory that is another object's by then.
+ * TESTED BY tests/spec/file.c, tests/fault/files.c.
+ */
+#ifndef IO_FILE_H
+#define IO_FILE_H
+
+#include "../../include/strand/file.h"
+#include "descriptor.h"
+
+struct file_op {
+    int64_t (*run)(struct file_op *op);
+    void (*undo)(struct file_op *op); /* what it has made, if it was left; NULL: nothing */
+    int64_t result;
+    int fd, to, flags, count;
+    unsigned mode;
+    int64_t offset, size;
+    int64_t *from_offset, *to_offset;
+    const char *path, *to_path;
+    void *out;
+    struct iovec *parts;
+    _Alignas(16) char room[];
+};
+
+/* A call: one on the strand's stack. */
+struct file_call {
+    struct operation at[2]; /* the descriptors that are entered, if their `d` is not NULL */
+    uint64_t progress;
+};
+
+/* Begin a call on a file. Returns 0, or a negated errno code. Throws if the strand is interrupted. */
+int file_enter(struct file_call *call, int fd, const char *function);
+/* Likewise, on the name of a file: the directory may be ARCH_FILE_CWD. */
+int file_enter_directory(struct file_call *call, int dir, const char *function);
+/* Enter a second directory or file. Ends the call if that fails. */
+int file_enter_also(struct file_call *call, int dir);
+void file_leave(struct file_call *call);
+
+/* Make an op with `room` bytes. NULL: no memory. */
+struct file_op *file_op_make(struct file_call *call, int64_t (*run)(struct file_op *), size_t room);
+/* Run the op elsewhere, and return its result; the op is the caller's still. leaves: it changes nothing, and may be
+ * left. If the strand is interrupted, the op is freed or left, the call ends, and this throws. */
+int64_t file_run(struct file_call *call, struct file_op *op, bool leaves);
+/* As file_run; then free the op, and end the call. */
+int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves);
+/* There was no op to be run: end the call, and return the error. */
+int64_t file_fail(struct file_call *call, int64_t error);
+
+#endif

@@ -1,0 +1,128 @@
+/*
+ * Files: bytes, names, directories, whole files.
+ */
+#define _GNU_SOURCE
+#include "fault.h"
+
+#include "strand/file.h"
+#include "strand/io.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The library's free: calls.c. */
+void fault_free(void *memory);
+
+/* A directory of the workload's own, removed by calls that do not fail. */
+struct place {
+    char path[64];
+    int dir;
+};
+
+static void place_remove(struct place *place)
+{
+    static const char *const names[] = {"a", "b", "c", "s", "d"};
+    fault_close_fd(&place->dir);
+    int dir = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (unlinkat(dir, names[i], 0) != 0)
+            (void)unlinkat(dir, names[i], AT_REMOVEDIR);
+    close(dir);
+    FAULT_CHECK(rmdir(place->path) == 0); /* nothing else was left there */
+}
+
+static void put_bytes(const struct place *place)
+{
+    char bytes[8] = "";
+    const struct iovec part = {bytes, 4};
+    FAULT_FD int fd = (int)strand_must(strand_file_open(place->dir, "a", O_RDWR | O_CREAT, 0600));
+    FAULT_CHECK(strand_must(strand_file_write(fd, "word", 4, 0)) == 4);
+    FAULT_CHECK(strand_must(strand_file_write(fd, "more", 4, -1)) == 4);
+    FAULT_CHECK(strand_must(strand_file_read(fd, bytes, 4, 0)) == 4 && strcmp(bytes, "more") == 0);
+    FAULT_CHECK(strand_must(strand_file_readv(fd, &part, 1, -1)) == 0);
+    FAULT_CHECK(strand_must(strand_file_writev(fd, &part, 1, 4)) == 4);
+    FAULT_FD int copy = (int)strand_must(strand_file_open(place->dir, "b", O_RDWR | O_CREAT, 0600));
+    int64_t from = 0, to = 2;
+    FAULT_CHECK(strand_must(strand_file_copy(fd, &from, copy, &to, 100)) == 8);
+    strand_must(strand_file_sync(fd, true));
+    strand_must(strand_file_sync(fd, false));
+    strand_must(strand_file_truncate(fd, 2));
+    strand_must(strand_file_allocate(fd, 0, 0, 4));
+    strand_must(strand_file_lock(fd, F_WRLCK, 0, 0));
+}
+
+static void change_names(const struct place *place)
+{
+    struct stat status;
+    char target[8];
+    strand_must(strand_file_rename(place->dir, "b", place->dir, "c", 0));
+    strand_must(strand_file_link(place->dir, "c", place->dir, "b", 0));
+    strand_must(strand_file_symlink("c", place->dir, "s"));
+    strand_must(strand_file_make_directory(place->dir, "d", 0700));
+    FAULT_CHECK(strand_must(strand_file_read_link(place->dir, "s", target, sizeof target)) == 1 && target[0] == 'c');
+    strand_must(strand_file_stat(place->dir, "c", 0, &status));
+    FAULT_CHECK(status.st_nlink == 2);
+    strand_must(strand_file_unlink(place->dir, "b", 0));
+}
+
+static void list(const struct place *place)
+{
+    strand_file_entry entries[2];
+    int64_t count, all = 0;
+    while ((count = strand_must(strand_file_list(place->dir, entries, 2))) > 0)
+        all += count;
+    FAULT_CHECK(all == 4);
+}
+
+static void replace(const struct place *place)
+{
+    char *bytes = NULL;
+    int error = strand_file_store(place->dir, "c", "whole", 5, 0600);
+    struct stat status;
+    FAULT_CHECK(fstatat(place->dir, "c", &status, 0) == 0 && (status.st_size == 10 || status.st_size == 5));
+    FAULT_CHECK(error || status.st_size == 5);
+    strand_must(error);
+    FAULT_CHECK(strand_must(strand_file_load(place->dir, "c", 0, &bytes)) == 5);
+    int differs = strcmp(bytes, "whole");
+    fault_free(bytes);
+    FAULT_CHECK(differs == 0);
+}
+
+static void *read_some(void *fd)
+{
+    char bytes[4];
+    strand_must(strand_file_read(*(int *)fd, bytes, sizeof bytes, 0));
+    return fd;
+}
+
+/* Strands that are interrupted while they read. */
+static void interrupt(const struct place *place)
+{
+    FAULT_FD int fd = (int)strand_must(strand_file_open(place->dir, "a", O_RDONLY, 0));
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 3; i++)
+        strand_cancel(strand_spawn(scope, read_some, &fd), NULL);
+    strand_spawn(scope, read_some, &fd);
+    strand_scope_cancel(scope, NULL);
+}
+
+static void *root(void *arg)
+{
+    (void)arg;
+    __attribute__((cleanup(place_remove))) struct place place = {.path = "/tmp/strand-fault-XXXXXX", .dir = -1};
+    FAULT_CHECK(mkdtemp(place.path));
+    place.dir = (int)strand_must(strand_file_open(AT_FDCWD, place.path, O_RDONLY | O_DIRECTORY, 0));
+    put_bytes(&place);
+    change_names(&place);
+    list(&place);
+    replace(&place);
+    interrupt(&place);
+    return FAULT_DONE;
+}
+
+FAULT_WORKLOAD(files, RUN_ANY, root, )
