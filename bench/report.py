@@ -35,7 +35,7 @@ import subprocess
 import sys
 import tempfile
 
-MORE_IS_BETTER = {"trips/s", "req/s", "starts/s"}
+MORE_IS_BETTER = {"trips/s", "req/s", "starts/s", "reads/s"}
 COLOURS = {"strand": "0x2a9d4a", "floor": "0x999999", "peer": "0x4878b0", "unfair": "0xc9a227"}
 LINES = ["0x4878b0", "0xc9a227", "0xb04848", "0x8048b0", "0x303030", "0x48b0a8", "0xd07030", "0xe07ab0", "0x7a5230",
          "0x90a040", "0x60c0f0", "0xb0a0e0", "0x006060", "0xff5050"]
