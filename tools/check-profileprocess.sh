@@ -105,25 +105,25 @@ end_left()
 # start ARGUMENT...: in the background. $wrapper runs it, if set.
 start()
 {
-    : >record.txt
+    : >record.txt >out >err
     count=$((count + 1))
     what="$*"
     ${wrapper-} "$program" "$@" >out 2>err </dev/null &
     pid=$!
 }
 
-# until_line FILE PATTERN [NUMBER]: the file has so many such lines
+# until_line FILE PATTERN: the file has such a line
 until_line()
 {
-    tries=0
-    until [ "$(grep -c -e "$2" "$1" 2>/dev/null)" -ge "${3-1}" ]; do
+    tries=0 alive=yes
+    while [ $tries -lt 15000 ] && [ $alive ]; do
+        kill -0 "$pid" 2>/dev/null || alive=''
+        grep -qs -e "$2" "$1" && return 0
         tries=$((tries + 1))
-        if [ $tries -ge 15000 ] || ! kill -0 "$pid" 2>/dev/null; then
-            complain "$what: no '$2' in $1: $(cat "$1" err)"
-            return 1
-        fi
         sleep 0.02
     done
+    complain "$what: no '$2' in $1: $(cat "$1" err)"
+    return 1
 }
 
 # ends WITH: the one that was started ends, with this exit status
@@ -296,6 +296,33 @@ echo 'three stops' >>record.txt
 ends 7
 before '^one ends before tested' '^tested stops'
 lacks err KILL\)\$.*KILL
+
+# Likewise while the process under test ends; a second one kills.
+for wanted in 0 137; do
+    start --grace 1000 --with 'sleep 1000' -- supporter main 1 three
+    until_line record.txt '^main runs' && until_line err 'sleep\[[0-9]*\] started'
+    kill -9 "$(sed -n 's/.*sleep\[\([0-9]*\)\] started.*/\1/p' err)"
+    until_line record.txt '^main stops'
+    kill -TERM $pid
+    until_line err 'SIGTERM arrived$'
+    [ $wanted = 0 ] && echo 'three stops' >>record.txt || kill -INT $pid
+    ends $wanted
+done
+
+# Likewise when all has ended, and the output of a process that is left behind is waited for.
+for round in 1 2 3 4 5; do
+    start -- sh -c 'exit 5'
+    until_line err ' exit status 5$'
+    kill -TERM $pid 2>/dev/null
+    ends 5
+done
+start --prefix -- sh -c 'sleep 1000 & echo $! >left; exit 5'
+until_line err ' ended with exit code 5$'
+kill -TERM $pid 2>/dev/null
+kill -INT $pid 2>/dev/null
+ends 5
+left=$(cat left)
+end_left
 
 # Signals at any time: nothing is left.
 for delay in 0 0.001 0.002 0.003 0.004 0.005 0.006 0.008 0.01 0.02; do
@@ -508,7 +535,7 @@ done
 SCRIPT
     chmod +x keys
     mkfifo typed
-    : >record.txt
+    : >record.txt >out >err
     count=$((count + 1)) what='on a terminal'
     script -qec "$program --with 'sleep 1000' -- keys" /dev/null <typed >out 2>err &
     pid=$!

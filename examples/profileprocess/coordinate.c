@@ -125,6 +125,17 @@ static void await(struct profile *p, strand_select_flags flags)
 
 /* ---- signals --------------------------------------------------------------------------------- */
 
+void block_requests(bool blocked)
+{
+    sigset_t set;
+    sigemptyset(&set);
+    if (blocked) {
+        sigaddset(&set, SIGTERM);
+        sigaddset(&set, SIGINT);
+    }
+    pthread_sigmask(SIG_SETMASK, &set, NULL);
+}
+
 bool is_hurried(const struct profile *p)
 {
     return p->requests > 1;
@@ -237,6 +248,7 @@ void *coordinate(void *profile)
 {
     struct profile *p = profile;
     STRAND_SIGNALS(signals, SIGTERM, SIGINT, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGWINCH);
+    block_requests(false);
     STRAND_SCOPE(reaping);
     strand reaper = strand_process_reap(reaping, (strand_chan){{0}}, 0); /* of orphans, which pid 1 gets */
     STRAND_SCOPE(relays);
@@ -247,5 +259,6 @@ void *coordinate(void *profile)
     int status = exit_status(p);
     log_line(p, "exit status %d", status);
     strand_cancel(reaper, "all has ended");
+    block_requests(true);
     return (void *)(intptr_t)status;
 }

@@ -149,9 +149,7 @@ static void keep_descriptors(struct profile *p)
 static void reset_signals(struct profile *p)
 {
     struct sigaction hangup;
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
+    block_requests(true);
     signal(SIGCHLD, SIG_DFL);
     sigaction(SIGHUP, NULL, &hangup);
     p->ignores_hangup = hangup.sa_handler == SIG_IGN;
@@ -164,9 +162,9 @@ int main(int argc, char **argv)
         .output.fd = STDOUT_FILENO,
         .errors.fd = STDERR_FILENO,
     };
+    reset_signals(&profile);
     read_command_line(&profile, argc, argv);
     keep_descriptors(&profile);
-    reset_signals(&profile);
     profile.on_terminal = isatty(STDIN_FILENO);
     return (int)(intptr_t)strand_run(NULL, coordinate, &profile);
 }

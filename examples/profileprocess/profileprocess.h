@@ -68,6 +68,10 @@ struct profile {
     strand_event output_ends; /* what is in the pipes now is the rest */
 };
 
+/* Blocks SIGTERM and SIGINT, and no other signal, or unblocks all: these two are not lost before coordinate takes them,
+ * and change nothing when all has ended. */
+void block_requests(bool blocked);
+
 /* The root strand. Returns the exit status. */
 void *coordinate(void *profile);
 
