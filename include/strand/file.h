@@ -16,7 +16,8 @@
  * directory to which a relative path is relative, or AT_FDCWD: the working directory. It must be opened for reading
  * (O_PATH is not enough). Results are sizes, descriptors, or negated errno codes: those of the system call, and:
  *
- *  - -ESPIPE: the descriptor is a socket, a pipe or a terminal, for which strand_read and strand_write are made,
+ *  - -ESPIPE: the descriptor is a socket, a pipe, a terminal or another character device, for which strand_read and
+ *    strand_write are made,
  *  - -EBADF: the descriptor is not open, or was closed meanwhile,
  *  - -ENOMEM: there is no memory.
  *
@@ -90,10 +91,11 @@ STRAND_BLOCKS int64_t strand_file_writev(int fd, const struct iovec *buffers, in
 /**
  * Copy up to `size` bytes from one file to another, without moving them through the program if the file systems can
  * share or copy them (copy_file_range(2)). *from_offset and *to_offset are where to read and to write, and move by the
- * number of bytes; NULL: the position of the descriptor, which moves. The descriptors may be the same if the ranges do
- * not overlap. An interruption may come between two parts of 16 MiB; *from_offset and *to_offset, and
- * strand_exception_progress, then tell how far it came. Returns the number of bytes; fewer than `size` mean the end of
- * `from` or an error; the next call says which. Returns 0 at the end, or a negated errno code.
+ * number of bytes; NULL: the position of the descriptor, which moves. A file that was opened with O_APPEND gets the
+ * bytes at its end. Ranges of the same file must not overlap (-EINVAL). An interruption may come between two parts of
+ * 16 MiB; *from_offset and *to_offset, and strand_exception_progress, then tell how far it came. Returns the number of
+ * bytes; fewer than `size` mean the end of `from` or an error; the next call says which. Returns 0 at the end, or a
+ * negated errno code.
  */
 STRAND_BLOCKS int64_t strand_file_copy(int from, int64_t *from_offset, int to, int64_t *to_offset, uint64_t size);
 
@@ -160,7 +162,7 @@ STRAND_BLOCKS int strand_file_list(int directory, strand_file_entry *entries, si
 
 /** Read a whole file. *out gets its bytes, and a 0 byte behind them; the caller frees them by free(3). *out is set only
  * by success. max_size is the maximum number of bytes; 0: 1 GiB. Returns the size, or a negated errno code: -EFBIG if
- * the file is larger. Cost: one round trip. */
+ * the file is larger, -ESPIPE if it is a FIFO. Cost: one round trip. */
 STRAND_BLOCKS int64_t strand_file_load(int dir, const char *path, size_t max_size, char **out);
 /** Write a whole file: the name refers to the old file, or to the new one with all `size` bytes, at every moment, also
  * after a crash of the machine. The call writes a file beside it, waits until the disk has it (fsync(2)), renames it,

@@ -49,48 +49,58 @@ int64_t arch_file_write(int fd, const struct iovec *parts, int count, int64_t of
     return put;
 }
 
-/* Writes all, or returns a negated errno code. */
-static int write_all(int fd, const char *bytes, size_t size, int64_t *offset)
+/* Returns how many bytes it has written: fewer than `size` after an error, which *error says. */
+static size_t write_all(int fd, const char *bytes, size_t size, int64_t *offset, int *error)
 {
-    while (size) {
-        struct iovec part = {(void *)(uintptr_t)bytes, size};
+    size_t done = 0;
+    *error = 0;
+    while (done < size && !*error) {
+        struct iovec part = {(void *)(uintptr_t)(bytes + done), size - done};
         int64_t put = arch_file_write(fd, &part, 1, offset ? *offset : -1);
-        if (put < 0)
-            return (int)put;
-        if (put == 0)
-            return -EIO;
-        bytes += put;
-        size -= (size_t)put;
-        if (offset)
+        *error = put > 0 ? 0 : put < 0 ? (int)put : -EIO;
+        done += put > 0 ? (size_t)put : 0;
+        if (offset && put > 0)
             *offset += put;
     }
-    return 0;
+    return done;
 }
 
-/* Copies through a buffer, where the file systems can't copy. */
+/* Copies through a buffer, where the file systems can't copy. What could not be written counts as not read. */
 static int64_t copy_by_hand(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t size)
 {
     struct iovec part = {malloc(COPY_BUFFER), size < COPY_BUFFER ? size : COPY_BUFFER};
     if (!part.iov_base)
         return -ENOMEM;
+    int error = 0;
     int64_t got = arch_file_read(from, &part, 1, from_offset ? *from_offset : -1);
-    int error = got > 0 ? write_all(to, part.iov_base, (size_t)got, to_offset) : 0;
+    int64_t put = got > 0 ? (int64_t)write_all(to, part.iov_base, (size_t)got, to_offset, &error) : got;
     free(part.iov_base);
-    if (got > 0 && from_offset)
-        *from_offset += got;
-    return error ? error : got;
+    if (put > 0 && from_offset)
+        *from_offset += put;
+    if (put < got && !from_offset)
+        (void)lseek(from, put - got, SEEK_CUR);
+    return put ? put : error;
 }
 
-static bool cannot_copy(int64_t result)
+static bool is_same_file(int a, int b)
 {
-    return result == -EXDEV || result == -EINVAL || result == -ENOSYS || result == -EOPNOTSUPP || result == -EPERM;
+    struct stat one, other;
+    return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+/* EINVAL: also if the ranges overlap. EBADF: also if the file is appended to. */
+static bool cannot_copy(int64_t result, int from, int to)
+{
+    return result == -EXDEV || result == -ENOSYS || result == -EOPNOTSUPP || result == -EPERM || result == -EBADF ||
+           (result == -EINVAL && !is_same_file(from, to));
 }
 
 int64_t arch_file_copy(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t size)
 {
     int64_t got = result_of(copy_file_range(from, from_offset, to, to_offset, size, 0));
     /* 0 is also what the system returns for files that have bytes and no size, as those of /proc. */
-    return got == 0 || cannot_copy(got) ? copy_by_hand(from, from_offset, to, to_offset, size) : got;
+    bool by_hand = got == 0 || cannot_copy(got, from, to);
+    return by_hand ? copy_by_hand(from, from_offset, to, to_offset, size) : got;
 }
 
 int arch_file_sync(int fd, bool data_only)
@@ -216,6 +226,8 @@ static int64_t read_whole(int fd, size_t max_size, char **out)
     struct stat status;
     if (fstat(fd, &status) < 0)
         return -errno;
+    if (S_ISFIFO(status.st_mode))
+        return -ESPIPE; /* it does not block, so what it lacks looks like the end */
     if (status.st_size > 0 && (uint64_t)status.st_size > max_size)
         return -EFBIG;
     size_t size = 0, room = status.st_size > 0 ? (size_t)status.st_size + 2 : 4096;
@@ -284,7 +296,8 @@ static int store_in(int parent, const char *name, const void *bytes, size_t size
     int fd = open_beside(parent, name, mode, beside, sizeof beside);
     if (fd < 0)
         return fd;
-    int error = write_all(fd, bytes, size, NULL);
+    int error;
+    (void)write_all(fd, bytes, size, NULL, &error);
     if (!error)
         error = arch_file_sync(fd, false);
     int closed = arch_fd_close(fd);

@@ -141,6 +141,9 @@ struct operation {
 /* Begin an operation. Returns 0 or a negated errno code; then there is nothing to end, though operation_leave does no
  * harm. Throws if the strand is interrupted. */
 int operation_enter(struct operation *op, int fd, enum side_name side, const char *function);
+/* Begin a second operation of the caller, whose `thread`, `me` and `function` are set. As operation_enter, but neither
+ * throws nor counts as a call. */
+int operation_enter_also(struct operation *op, int fd, enum side_name side);
 /* Before each call: wait if a call is known to be useless, or others wait. Returns 0, or a negated errno code: closed
  * meanwhile. Throws when interrupted; the operation has ended then. */
 int operation_ready(struct operation *op);

@@ -19,13 +19,22 @@ static bool is_file(enum arch_fd_type type)
     return type == ARCH_FD_FILE || type == ARCH_FD_DIRECT;
 }
 
+/* Refuses what is no file. */
+static int must_be_file(struct operation *op)
+{
+    int error = 0;
+    while (!error && !is_file(op->d->type) && !(error = operation_mistaken(op, -ESPIPE)))
+        ;
+    return error;
+}
+
 int file_enter(struct file_call *call, int fd, const char *function)
 {
     *call = (struct file_call){0};
     struct operation *op = &call->at[0];
     int error = operation_enter(op, fd, SIDE_IN, function); /* [FI2] */
-    while (!error && !is_file(op->d->type) && !(error = operation_mistaken(op, -ESPIPE)))
-        ;
+    if (!error)
+        error = must_be_file(op);
     if (error)
         file_leave(call);
     return error;
@@ -44,16 +53,16 @@ int file_enter_directory(struct file_call *call, int dir, const char *function)
     return 0;
 }
 
-int file_enter_also(struct file_call *call, int dir)
+int file_enter_also(struct file_call *call, int fd, bool file)
 {
     struct operation *op = &call->at[1];
     *op = (struct operation){.thread = call->at[0].thread, .me = call->at[0].me, .function = call->at[0].function};
-    int error = dir == ARCH_FILE_CWD ? 0 : descriptor_enter(&op->thread, dir, &op->d);
+    int error = !file && fd == ARCH_FILE_CWD ? 0 : operation_enter_also(op, fd, SIDE_OUT);
+    if (!error && file)
+        error = must_be_file(op);
     call->at[0].thread = op->thread;
-    if (error) {
-        op->d = NULL;
+    if (error)
         file_leave(call);
-    }
     return error;
 }
 

@@ -50,8 +50,8 @@ struct file_call {
 int file_enter(struct file_call *call, int fd, const char *function);
 /* Likewise, on the name of a file: the directory may be ARCH_FILE_CWD. */
 int file_enter_directory(struct file_call *call, int dir, const char *function);
-/* Enter a second directory or file. Ends the call if that fails. */
-int file_enter_also(struct file_call *call, int dir);
+/* Enter a second directory, or a second file. Ends the call if that fails. */
+int file_enter_also(struct file_call *call, int fd, bool file);
 void file_leave(struct file_call *call);
 
 /* Make an op with `room` bytes. NULL: no memory. */

@@ -276,10 +276,14 @@ int64_t strand_file_copy(int from, int64_t *from_offset, int to, int64_t *to_off
     struct file_call call;
     int64_t got = file_enter(&call, from, "strand_file_copy");
     if (!got)
-        got = file_enter_also(&call, to);
-    struct file_op *op = got ? NULL : file_op_make(&call, run_copy, 2 * sizeof(int64_t));
+        got = file_enter_also(&call, to, true);
+    if (got)
+        return got;
+    if ((from_offset && *from_offset < 0) || (to_offset && *to_offset < 0))
+        return file_fail(&call, -EINVAL);
+    struct file_op *op = file_op_make(&call, run_copy, 2 * sizeof(int64_t));
     if (!op)
-        return got ? got : file_fail(&call, -ENOMEM);
+        return file_fail(&call, -ENOMEM);
     int64_t *offsets = (int64_t *)(void *)op->room;
     op->fd = from;
     op->to = to;

@@ -12,7 +12,7 @@
 #include <string.h>
 
 enum { ENTRIES_MOST = 1024, PATH_ROOM = 4096 };
-#define LOAD_USUAL ((size_t)1 << 30)
+#define LOAD_USUAL ((int64_t)1 << 30)
 
 /* ---- ops with paths ------------------------------------------------------------------------------------------- */
 
@@ -58,7 +58,7 @@ static int64_t run_two(int from_dir, const char *from, int to_dir, const char *t
     must_be_there(to, "new path", function);
     int error = file_enter_directory(&call, from_dir, function);
     if (!error)
-        error = file_enter_also(&call, to_dir);
+        error = file_enter_also(&call, to_dir, false);
     if (error)
         return error;
     struct file_op *op = make_named(&call, run, from, to, 0);
@@ -252,7 +252,8 @@ static int64_t run_load(struct file_op *op)
 
 static void undo_load(struct file_op *op)
 {
-    free(*(char **)op->out);
+    if (op->result >= 0)
+        free(*(char **)op->out);
 }
 
 int64_t strand_file_load(int dir, const char *path, size_t max_size, char **out)
@@ -268,7 +269,7 @@ int64_t strand_file_load(int dir, const char *path, size_t max_size, char **out)
         return file_fail(&call, -ENOMEM);
     op->undo = undo_load;
     op->fd = dir;
-    op->size = (int64_t)(max_size && max_size < PTRDIFF_MAX ? max_size : LOAD_USUAL);
+    op->size = !max_size ? LOAD_USUAL : max_size < INT64_MAX ? (int64_t)max_size : INT64_MAX;
     size = file_run(&call, op, true); /* [FI1] */
     if (size >= 0)
         *out = *(char **)op->out;

@@ -143,6 +143,11 @@ int operation_enter(struct operation *op, int fd, enum side_name side, const cha
     return error;
 }
 
+int operation_enter_also(struct operation *op, int fd, enum side_name side)
+{
+    return enter(op, fd, side);
+}
+
 void operation_leave(struct operation *op)
 {
     if (UNLIKELY(!op->d))

@@ -16,7 +16,9 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +26,7 @@
 
 static struct blocker blocker;
 static _Atomic bool kept; /* calls wait for the blocker, and nothing is read at once */
+static _Atomic bool reads_fail;
 
 static void wait_if_kept(void)
 {
@@ -54,7 +57,7 @@ ssize_t preadv(int fd, const struct iovec *parts, int count, off_t offset)
 ssize_t readv(int fd, const struct iovec *parts, int count)
 {
     wait_if_kept();
-    return REAL(readv)(fd, parts, count);
+    return REAL(readv)(reads_fail ? -1 : fd, parts, count);
 }
 
 ssize_t pwritev(int fd, const struct iovec *parts, int count, off_t offset)
@@ -286,6 +289,61 @@ TEST_INSIDE(ranges_are_copied_between_files)
                "62345"
                "012"
                "3456789");
+}
+
+TEST_INSIDE(a_copy_that_cannot_be_made_moves_no_position)
+{
+    PLACE(place);
+    int ends[2];
+    int64_t negative = -1, at = 0, put = 2;
+    make_file(&place, "a", "0123456789");
+    int from = strand_file_open(place.dir, "a", O_RDWR, 0), to = open_new(&place, "b");
+    CHECK_EQ(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
+    CHECK_EQ(strand_file_copy(from, NULL, ends[1], NULL, 100), -ESPIPE);
+    CHECK_EQ(strand_file_copy(from, &negative, to, NULL, 100), -EINVAL);
+    CHECK_EQ(strand_file_copy(from, NULL, to, &negative, 100), -EINVAL);
+    CHECK_EQ(negative, -1);
+    CHECK_EQ(strand_file_copy(from, &at, from, &put, 100), -EINVAL); /* the ranges overlap */
+    CHECK_EQ(lseek(from, 0, SEEK_CUR) + lseek(to, 0, SEEK_CUR), 0);
+    CHECK_EQ(strand_close(from) + strand_close(to) + strand_close(ends[0]) + strand_close(ends[1]), 0);
+    check_file(&place, "a", "0123456789");
+    check_file(&place, "b", "");
+}
+
+TEST_INSIDE(bytes_are_copied_to_the_end_of_a_file_that_is_appended_to)
+{
+    PLACE(place);
+    make_file(&place, "a", "0123456789");
+    make_file(&place, "b", "b");
+    int from = strand_file_open(place.dir, "a", O_RDONLY, 0);
+    int to = strand_file_open(place.dir, "b", O_WRONLY | O_APPEND, 0);
+    CHECK_EQ(strand_file_copy(from, NULL, to, NULL, 100), 10);
+    CHECK_EQ(strand_close(from) + strand_close(to), 0);
+    check_file(&place, "b", "b0123456789");
+}
+
+/* The system can't copy from there, and the disk, which a limit on the size of a file stands for, is full. */
+TEST_INSIDE(a_copy_by_hand_that_the_disk_ends_says_how_far_it_came)
+{
+    PLACE(place);
+    struct rlimit before, limit;
+    char byte;
+    int from = strand_file_open(AT_FDCWD, "/proc/self/maps", O_RDONLY, 0), to = open_new(&place, "b");
+    CHECK_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+    limit = before;
+    limit.rlim_cur = 100;
+    signal(SIGXFSZ, SIG_IGN);
+    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    int64_t size = strand_file_copy(from, NULL, to, NULL, 200);
+    int64_t next = strand_file_copy(from, NULL, to, NULL, 200);
+    CHECK_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    signal(SIGXFSZ, SIG_DFL);
+    CHECK_EQ(size, 100);
+    CHECK_EQ(next, -EFBIG);
+    CHECK_EQ(lseek(from, 0, SEEK_CUR), 100);
+    CHECK_EQ(lseek(to, 0, SEEK_CUR), 100);
+    CHECK_EQ(strand_file_read(from, &byte, 1, -1), 1);
+    CHECK_EQ(strand_close(from) + strand_close(to), 0);
 }
 
 TEST_INSIDE(files_that_the_system_makes_up_are_copied_too)
@@ -530,6 +588,15 @@ TEST_INSIDE(a_whole_file_is_loaded)
     CHECK_EQ(strand_file_load(place.dir, "a", 10, &bytes), 10);
     CHECK_STR(bytes, "0123456789");
     free(bytes);
+    int fd = strand_file_open(place.dir, "large", O_WRONLY | O_CREAT, 0600);
+    CHECK_EQ(strand_file_truncate(fd, ((int64_t)1 << 30) + 1), 0);
+    CHECK_EQ(strand_close(fd), 0);
+    CHECK_EQ(strand_file_load(place.dir, "large", 0, &bytes), -EFBIG);
+    reads_fail = true;
+    CHECK_EQ(strand_file_load(place.dir, "large", SIZE_MAX, &bytes), -EBADF); /* there is no limit: it is read */
+    reads_fail = false;
+    CHECK_EQ(mkfifoat(place.dir, "fifo", 0600), 0);
+    CHECK_EQ(strand_file_load(place.dir, "fifo", 0, &bytes), -ESPIPE);
     /* Its size is said to be 0. */
     CHECK(strand_file_load(AT_FDCWD, "/proc/self/maps", 0, &bytes) > 4096);
     CHECK(strstr(bytes, "[stack]"));
@@ -621,6 +688,15 @@ static void *load_and_go_on(void *arg)
     struct job *job = arg;
     char *bytes;
     job->result = strand_file_load(job->place->dir, "a", 0, &bytes);
+    test_log("loaded");
+    return job;
+}
+
+static void *load_directory_and_go_on(void *arg)
+{
+    struct job *job = arg;
+    char *bytes;
+    job->result = strand_file_load(job->place->dir, ".", 0, &bytes);
     test_log("loaded");
     return job;
 }
@@ -739,6 +815,26 @@ TEST_INSIDE(an_interrupted_load_frees_what_it_has_read)
     CHECK(test_join_interrupted(child));
     release();
     YIELD_UNTIL(blocker.passed);
+    CHECK_EQ(strand_close(job.fd), 0);
+}
+
+TEST_INSIDE(an_interrupted_load_that_fails_afterwards_has_nothing_to_free)
+{
+    PLACE(place);
+    struct job job = job_on(&place);
+    STRAND_SCOPE(scope);
+    char *garbage[8]; /* memory of that size, which is not zero, for the record of the call */
+    for (size_t i = 0; i < 8; i++)
+        garbage[i] = memset(malloc(64 << i), 0x5a, 64 << i);
+    for (size_t i = 0; i < 8; i++)
+        free(garbage[i]);
+    strand child = start_kept(scope, load_directory_and_go_on, &job);
+    keep_no_more();
+    strand_cancel(child, NULL);
+    CHECK(test_join_interrupted(child));
+    release();
+    YIELD_UNTIL(blocker.passed);
+    CHECK_LOG("");
     CHECK_EQ(strand_close(job.fd), 0);
 }
 
