@@ -8,6 +8,7 @@
 #include "../sched/thread.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
+#include "../strand/wait.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -129,6 +130,23 @@ int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves)
     int64_t result = op ? file_run(call, op, leaves) : -ENOMEM;
     free(op);
     return file_fail(call, result);
+}
+
+int file_pause(struct file_call *call, struct file_op *op, int64_t ns)
+{
+    struct operation *at = &call->at[0];
+    int64_t when = platform_now(at->thread->sub) + ns;
+    int how;
+    do {
+        wait_because(at->thread, at->me, BLOCKED_FILE, 0);
+        how = wait_until(at->thread, at->me, when, own_of(at->me)->floor);
+        at->thread = thread_self();
+        if (how == WAIT_INTERRUPTED && interrupted_here(at->me))
+            interrupt(call, op);
+    } while (how == WAIT_INTERRUPTED);
+    if (how < 0)
+        return how;
+    return atomic_load_explicit(&at->d->users, memory_order_acquire) & CLOSING ? -EBADF : 0; /* [D6] */
 }
 
 int64_t file_fail(struct file_call *call, int64_t error)

@@ -362,23 +362,29 @@ static int64_t run_lock(struct file_op *op)
     return arch_file_lock(op->fd, op->flags, op->offset, op->size);
 }
 
-static int lock(int fd, int type, int64_t offset, int64_t size, const char *function)
-{
-    return run_on(fd, run_lock, &(struct file_op){.flags = type, .offset = offset, .size = size}, function);
-}
-
 int strand_file_try_lock(int fd, int type, int64_t offset, int64_t size)
 {
-    return lock(fd, type, offset, size, "strand_file_try_lock");
+    return run_on(fd, run_lock, &(struct file_op){.flags = type, .offset = offset, .size = size},
+                  "strand_file_try_lock");
 }
 
 int strand_file_lock(int fd, int type, int64_t offset, int64_t size)
 {
+    struct file_call call;
     int64_t pause = STRAND_MS;
-    int result;
-    while ((result = lock(fd, type, offset, size, "strand_file_lock")) == -EAGAIN) {
-        strand_sleep(pause);
+    int result = file_enter(&call, fd, "strand_file_lock");
+    if (result)
+        return result;
+    struct file_op *op = file_op_make(&call, run_lock, 0);
+    if (!op)
+        return (int)file_fail(&call, -ENOMEM);
+    op->fd = fd;
+    op->flags = type;
+    op->offset = offset;
+    op->size = size;
+    /* The descriptor stays entered: its number is not given to another file between two tries [FI2]. */
+    while ((result = (int)file_run(&call, op, false)) == -EAGAIN && (result = file_pause(&call, op, pause)) == 0)
         pause = pause < 10 * STRAND_MS ? pause * 2 : 20 * STRAND_MS;
-    }
-    return result;
+    free(op);
+    return (int)file_fail(&call, result);
 }

@@ -417,6 +417,29 @@ TEST_INSIDE(a_range_is_locked_by_one_open_file_at_a_time)
     CHECK_EQ(strand_close(one) + strand_close(two), 0);
 }
 
+static void *lock_what_is_closed(void *fd)
+{
+    CHECK_EQ(strand_file_lock(*(int *)fd, F_WRLCK, 0, 0), -EBADF);
+    return fd;
+}
+
+TEST_INSIDE(a_number_is_not_given_away_while_a_lock_waits)
+{
+    PLACE(place);
+    make_file(&place, "a", "x");
+    make_file(&place, "b", "x");
+    int one = strand_file_open(place.dir, "a", O_RDWR, 0), two = strand_file_open(place.dir, "a", O_RDWR, 0);
+    CHECK_EQ(strand_file_lock(one, F_WRLCK, 0, 0), 0);
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, lock_what_is_closed, &two);
+    test_await_blocked("waits for a file", 1);
+    strand_sleep(5 * STRAND_MS);
+    CHECK_EQ(strand_close(two), 0);
+    int other = strand_file_open(place.dir, "b", O_RDWR, 0);
+    strand_join(child);
+    CHECK_EQ(strand_close(one) + strand_close(other), 0);
+}
+
 /* ---- names ------------------------------------------------------------------------------------------------ */
 
 TEST_INSIDE(names_are_made_changed_and_removed_beside_a_directory)
