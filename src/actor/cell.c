@@ -230,7 +230,7 @@ static bool is_blocked(const struct activation *activation, const struct runner 
 {
     if (activation->flags & (ACTIVATION_SUSPENDED | ACTIVATION_WAITS))
         return true;
-    return r && wait_tag(atomic_load_explicit(&r->strand->wait.state, memory_order_relaxed)) == WAIT_ARMED;
+    return r && wait_is_armed(atomic_load_explicit(&r->strand->wait.state, memory_order_relaxed));
 }
 
 size_t cell_load(struct thread *thread, strand_actor actor)

@@ -79,7 +79,7 @@ static struct frame_span span_of_guest(struct cb *c)
 static uint64_t stamp_of(const struct view *view, struct cb *c)
 {
     uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire); /* [W1] */
-    return wait_tag(state) == WAIT_ARMED ? state : switches_of(view->thread->sub);
+    return wait_is_armed(state) ? state : switches_of(view->thread->sub);
 }
 
 static const struct sighting *sighting_of(const struct view *view, struct cb *c)
@@ -299,13 +299,12 @@ bool inspect_is_blocked(struct cb *c)
 {
     bool over = atomic_load_explicit(&c->ends, memory_order_acquire) & ENDS_OVER; /* [E5] */
     uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_acquire);  /* [W1] */
-    return !over && c->started && c->blocked != BLOCKED_NOT && wait_tag(state) == WAIT_ARMED;
+    return !over && c->started && c->blocked != BLOCKED_NOT && wait_is_armed(state);
 }
 
 bool inspect_is_settled(const struct view *view, struct cb *c)
 {
-    return !view->loose &&
-           wait_tag(atomic_load_explicit(&c->wait.state, memory_order_acquire)) == WAIT_ARMED; /* [W1] */
+    return !view->loose && wait_is_armed(atomic_load_explicit(&c->wait.state, memory_order_acquire)); /* [W1] */
 }
 
 /* Describes a wait from its control block alone. */

@@ -47,7 +47,7 @@ OWN_INLINE_ALWAYS void switch_arrive(struct thread *thread, arch_context from)
 /* Returns the context in which `to` begins or continues; NULL: it can't start, or the context is not there yet. */
 OWN_INLINE_ALWAYS arch_context switch_context(struct thread *thread, struct fibre *to)
 {
-    to->home = thread;
+    plain_store(&to->home, thread, memory_order_relaxed); /* the owner of a started child may read it */
     struct stack *stack = to->stack;
     if (stack) {
         arch_context context = atomic_load_explicit(&to->context, memory_order_acquire); /* [S1] */
@@ -143,7 +143,7 @@ OWN_INLINE_ALWAYS struct thread *switch_park(struct thread *thread)
 OWN_INLINE void switch_reuse(struct thread *thread, struct fibre *next, struct stack *stack)
 {
     next->stack = stack;
-    next->home = thread;
+    plain_store(&next->home, thread, memory_order_relaxed);
     atomic_store_explicit(&next->context, NULL, memory_order_relaxed);
     thread->current = next;
     thread->switches++;

@@ -54,7 +54,15 @@ static inline bool word_was(uint64_t word, uint64_t serial)
 /* ---- waiting: one way to block --------------------------------------------------------------------------- */
 
 /* wait state: epoch << 32 | floor << 8 | tag. After WAIT_WON the index takes the place of the floor. See wait.h. */
-enum { WAIT_IDLE = 0, WAIT_ARMED = 1, WAIT_INTERRUPTED = 2, WAIT_WON = 3, WAIT_TRYING = 4 };
+enum {
+    WAIT_IDLE = 0,
+    WAIT_ARMED = 1,
+    WAIT_INTERRUPTED = 2,
+    WAIT_WON = 3,
+    WAIT_TRYING = 4,
+    WAIT_CHILD = 5, /* armed for the end of child_awaited alone */
+    WAIT_ARMED_MASK = 3
+};
 #define WAIT_FLOOR_MOST 0xffffffu
 
 struct cb;
@@ -113,7 +121,9 @@ struct extra {
     _Alignas(16) char name[STRAND_NAME_ROOM];
 };
 
-enum { ENDS_LOCK = 1, ENDS_OVER = 2, ENDS_NOTIFY = 4, ENDS_BITS = 7 };
+enum { ENDS_LOCK = 1, ENDS_OVER = 2, ENDS_NOTIFY = 4 };
+#define ENDS_PARTED ((uintptr_t)1 << 63) /* no address has this bit */
+#define ENDS_BITS (ENDS_PARTED | ENDS_LOCK | ENDS_OVER | ENDS_NOTIFY)
 enum outcome {
     OUTCOME_NONE,
     OUTCOME_VALUE,
@@ -144,6 +154,8 @@ struct cb {
     bool section_by_mutex : 1; /* section.h */
     bool tried : 1;            /* its select has tried all cases once: a channel that it finds gone existed then */
     bool guest : 1;            /* it runs on a shared fibre */
+    bool has_joiner : 1;       /* set by its owner before it begins: the owner waits in WAIT_CHILD for its end, unless
+                                  ENDS_PARTED is set */
     strand_fn *fn;
     union {
         void *arg;                   /* until the strand begins */
@@ -242,10 +254,10 @@ static inline struct cb *cb_of(struct member *member)
     return CONTAINER(member, struct cb, member);
 }
 
-/* An object of the slab of control blocks is a strand's private fibre, then its control block. An object of the slab of
- * guests is the shared fibre's record of the strand, then its control block. */
+/* An object of the slab of control blocks is a strand's private fibre, then child_awaited, then its control block. An
+ * object of the slab of guests is the shared fibre's record of the strand, then its control block. */
 enum {
-    FIBRE_ROOM = (sizeof(struct fibre) + 63) & ~63u,
+    FIBRE_ROOM = (sizeof(struct fibre) + sizeof(struct cb *) + 63) & ~63u,
     CB_SIZE = (FIBRE_ROOM + sizeof(struct cb) + 63) & ~63u,
     GUEST_SIZE = GUEST_ROOM + sizeof(struct cb)
 };
@@ -263,6 +275,12 @@ static inline struct cb *cb_in(void *object)
 static inline struct cb *guest_in(void *object)
 {
     return (struct cb *)(void *)((char *)object + GUEST_ROOM);
+}
+
+/* Where a strand that is no guest keeps the child that it waits for in WAIT_CHILD. Only the strand writes it. */
+static inline struct cb **child_awaited(struct cb *c)
+{
+    return (struct cb **)(void *)c - 1;
 }
 
 /* Whether its memory must be wiped before it is reused. */

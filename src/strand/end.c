@@ -118,12 +118,38 @@ static void judge(struct cb *c)
     exception_left(e, c);
 }
 
-COLD void end_waited_for_(struct thread *thread, uintptr_t ends)
+/* The joiner began to wait before any waiter did: wait_child_only. */
+static inline void wake_all(struct thread *thread, struct cb *joiner, uintptr_t ends, struct batch *batch)
+{
+    if (joiner) {
+        end_joiner_wins(joiner);
+        batch_add(batch, &joiner->member);
+    }
+    if (ends & ~(uintptr_t)ENDS_BITS)
+        wake_waiters(thread, ends, batch);
+}
+
+COLD void end_waited_for_(struct thread *thread, struct cb *joiner, uintptr_t ends)
 {
     struct batch batch;
     batch_init(&batch);
-    wake_waiters(thread, ends, &batch);
+    wake_all(thread, joiner, ends, &batch);
     batch_deliver(thread, &batch);
+}
+
+NOINLINE void end_wake(struct thread *thread, uintptr_t ends)
+{
+    struct wait_node *node = (struct wait_node *)ends;
+    const uint32_t slow = thread->slow_pick.own & (PICK_FAIR | PICK_SIM);
+    if (UNLIKELY(node->next != NULL || node->waiter->member.fibre->pool != thread->pool || slow)) {
+        end_waited_for_(thread, NULL, ends);
+        return;
+    }
+    struct cb *waiter = node->waiter;
+    bool claimed = wait_claim(node, thread->concurrent);
+    atomic_store_explicit(&node->linked, 0, memory_order_release); /* [E2] */
+    if (LIKELY(claimed))
+        thread_go_on_with(thread, &waiter->member);
 }
 
 /* Does not read the anchor, which another strand may be changing. */
@@ -139,14 +165,14 @@ static void publish(struct thread *thread, struct cb *c, struct batch *batch)
     arch_san_release(c);
     uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
     while (LIKELY(!failed && !(ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
-        if (swap_ends(&c->ends, &ends, ENDS_OVER, thread->concurrent)) { /* [E5] */
-            if (ends)
-                wake_waiters(thread, ends, batch);
+        struct cb *joiner = end_joiner(c, ends);
+        if (swap_ends(&c->ends, &ends, ENDS_OVER, thread->concurrent)) { /* [E5] [E6] */
+            wake_all(thread, joiner, ends, batch);
             return;
         }
     }
     ends_lock(thread, c, &ends);
-    wake_waiters(thread, ends, batch); /* a joiner is claimed by the end, not by the failure */
+    wake_all(thread, end_joiner(c, ends), ends, batch); /* by the end, not by the failure [E7] */
     if (failed || (ends & ENDS_NOTIFY))
         scope_child_ended(thread, c->anchor, c, failed, batch);       /* [E3] */
     atomic_store_explicit(&c->ends, ENDS_OVER, memory_order_release); /* [E5] */

@@ -4,26 +4,44 @@
  * PARTIES   the strand that ends; its owner (join, leave, hand-off); strands that wait for the end.
  * STATE     ends: 0, or a list of wait nodes (the newest first), with bits: LOCK (a party changes the list or the
  *           anchor), NOTIFY (the scope is notified of the end in any case), OVER (the strand has ended; the list stays
- *           empty).
+ *           empty), PARTED (see JOINER).
  *             nodes --(swap)--> node, nodes                 a waiter links its node
  *             nodes --(swap)--> nodes+LOCK --> fewer nodes  a waiter takes its node out
  *             nodes --(swap)--> nodes+LOCK --> nodes+NOTIFY a hand-off, after which the scope is another
  *             nodes --(swap)--> nodes+NOTIFY                the owner joins its plain scope; a spawn into a scope with
  *                                                           flags sets it before others see the strand
+ *             nodes --(swap)--> nodes+LOCK --> nodes+PARTED an interrupter ends the wait of the joiner
  *             nodes --(swap)--> OVER                        the end, if the scope is not notified
  *             nodes --(swap)--> nodes+LOCK --> OVER         the end of a strand that failed, or has NOTIFY
+ * JOINER    an owner that joins a child which waits, not started, in the queue of the owner's thread takes the child
+ *           out of the queue and runs it next. No other strand runs the child meanwhile, so the owner links no node: it
+ *           sets has_joiner in the child, and its own wait to WAIT_CHILD (wait.h). The child's end reads has_joiner
+ *           before OVER, and wakes the owner of the scope without a claim. An interrupter finds the child by
+ *           child_awaited. It ends the owner's wait under the child's LOCK and leaves PARTED, which stays. From then on
+ *           the child has no joiner, and an owner that joins it again links a node. So a join that is not interrupted
+ *           needs three locked instructions: for the arming, for OVER and for the retirement. A node would need two
+ *           more, for its link and for the claim.
  * OWNERSHIP outcome, result and exception belong to the strand before OVER, and to the owner after it.
  * INVARIANTS [E1] after OVER the ending strand does not touch its control block: the owner may have freed it. [E2]
  *           every linked node is released (linked = 0) exactly once. [E3] a failure is raised in the scope before OVER.
  *           [E4] under LOCK, if a node is marked LINKED_BACK, so are all nodes behind it, and link.prev of each points
  *           to the node before it (NULL for the first), except that nodes may have been linked before the first marked
- *           one since. So each node is marked once, and removing n nodes costs O(n).
+ *           one since. So each node is marked once, and removing n nodes costs O(n). [E6] a wait in WAIT_CHILD ends
+ *           once: by the child's end, after its swap to OVER from a value without LOCK and PARTED, or under LOCK; by an
+ *           interrupter, under LOCK and before OVER; or by the owner itself, before the child runs. So the end changes
+ *           the joiner's wait by a plain store. [E7] an end under LOCK ends the joiner's wait before it waits for the
+ *           scope's lock. An interrupter may hold that lock while it waits for LOCK, or for a reference to the child,
+ *           and gives up when the wait has ended. [E8] an interrupter locks the child only while it has a reference to
+ *           the child: the joiner may have consumed the child since the interrupter has read child_awaited.
  * ORDERING  [E5] loads of `ends` acquire, unless a swap follows; stores release, swaps do both. So what the strand did
  *           happens before its end is seen, a node in the list is complete, and each critical section under LOCK
- *           happens before the next.
+ *           happens before the next. [E8] the joiner stores child_awaited by release, and an interrupter acquires it:
+ *           if the interrupter finds a later child, it finds that the earlier wait has ended.
  * NOT DONE  a counted reference for as long as a strand waits: a reference until its node is linked is enough, because
- *           the end releases every linked node [E2], and an interrupted waiter reaches the strand by its handle.
- * TESTED BY tests/models/end.pml, tests/models/wait.pml (the release of a node).
+ *           the end releases every linked node [E2], and an interrupted waiter reaches the strand by its handle. A
+ *           joiner that calls its child like a function, a wait that no interrupter sees until the child suspends, an
+ *           arming without a locked instruction: docs/decisions.md.
+ * TESTED BY tests/models/end.pml, tests/models/joined.pml (JOINER), tests/models/wait.pml (the release of a node).
  */
 #ifndef STRAND_END_H
 #define STRAND_END_H
@@ -47,7 +65,11 @@ static inline void end_seen(strand handle)
 /* Ends the current strand, whose function has returned or thrown. Runs on the strand's stack, which stays in use until
  * the next switch. */
 void end_slowly(struct thread *thread, struct cb *c);
-void end_waited_for_(struct thread *thread, uintptr_t ends);
+/* Wakes the waiters of an end, of which there are some. A single one runs next, in the place of the strand that ended;
+ * several are queued. */
+void end_wake(struct thread *thread, uintptr_t ends);
+/* Wakes the joiner, unless it is NULL, and the waiters. All are queued. */
+void end_waited_for_(struct thread *thread, struct cb *joiner, uintptr_t ends);
 void end_publish_slowly(struct thread *thread, struct cb *c);
 static inline __attribute__((always_inline)) void end_strand(struct thread *thread, struct cb *c);
 /* sched_ops.refuse. */
@@ -84,27 +106,43 @@ bool end_wait_undo(struct thread **thread, struct cb *me, strand handle, struct 
 
 /* ---- inline: the fast path of every strand ------------------------------------------------------------------ */
 
-/* Wakes the waiters of an end. A single one runs next, in the place of the strand that ended; several are queued.
- */
-static inline __attribute__((always_inline)) void end_wake(struct thread *thread, uintptr_t ends)
+/* Returns the owner if it waits in WAIT_CHILD for the end of c. Certain once a swap from `ends` has succeeded [E6]. */
+static inline struct cb *end_joiner(const struct cb *c, uintptr_t ends)
 {
-    struct wait_node *node = (struct wait_node *)ends;
+    if (!c->has_joiner || UNLIKELY(ends & ENDS_PARTED))
+        return NULL;
+    const struct scope *anchor = plain_load(&c->anchor, memory_order_relaxed);
+    return block_owner(&anchor->block);
+}
+
+/* Ends the wait of the joiner. The caller has to make it runnable. */
+static inline void end_joiner_wins(struct cb *joiner)
+{
+    uint64_t state = atomic_load_explicit(&joiner->wait.state, memory_order_relaxed);
+    ASSERT_SLOW(wait_tag(state) == WAIT_CHILD);
+    state = (state & ~UINT64_C(0xff)) | WAIT_WON;
+    atomic_store_explicit(&joiner->wait.state, state, memory_order_release); /* [W1] [E6] */
+}
+
+/* Wakes the joiner, which runs next, in the place of the strand that ended. If there are waiters too, all are
+ * queued. Both are on the pool of this thread, which had the child in its queue when the joiner ran here. */
+static inline __attribute__((always_inline)) void end_wake_joiner(struct thread *thread, struct cb *joiner,
+                                                                  uintptr_t ends)
+{
     const uint32_t slow = thread->slow_pick.own & (PICK_FAIR | PICK_SIM);
-    if (UNLIKELY(node->next != NULL || node->waiter->member.fibre->pool != thread->pool || slow)) {
-        end_waited_for_(thread, ends);
+    ASSERT_SLOW(joiner->member.fibre->pool == thread->pool);
+    if (UNLIKELY(ends || slow)) {
+        end_waited_for_(thread, joiner, ends);
         return;
     }
-    struct cb *waiter = node->waiter;
-    bool claimed = wait_claim(node, thread->concurrent);
-    atomic_store_explicit(&node->linked, 0, memory_order_release); /* [E2] */
-    if (LIKELY(claimed))
-        thread_go_on_with(thread, &waiter->member);
+    end_joiner_wins(joiner);
+    thread_go_on_with(thread, &joiner->member);
 }
 
 static inline __attribute__((always_inline)) void end_strand(struct thread *thread, struct cb *c)
 {
     uintptr_t ends = atomic_load_explicit(&c->ends, memory_order_acquire); /* [E5] */
-    if (UNLIKELY(c->slow_end || (ends & (ENDS_LOCK | ENDS_NOTIFY)))) {
+    if (UNLIKELY(c->slow_end || (ends & (ENDS_LOCK | ENDS_NOTIFY | ENDS_PARTED)))) {
         end_slowly(thread, c);
         return;
     }
@@ -112,13 +150,16 @@ static inline __attribute__((always_inline)) void end_strand(struct thread *thre
     count_ended(thread);
     thread_detach(thread);
     arch_san_release(c);
+    struct cb *joiner = end_joiner(c, ends);
     while (UNLIKELY(!swap_ends(&c->ends, &ends, ENDS_OVER, thread->concurrent))) { /* [E5] */
-        if (ends & (ENDS_LOCK | ENDS_NOTIFY)) {
+        if (ends & (ENDS_LOCK | ENDS_NOTIFY | ENDS_PARTED)) {                      /* [E6] */
             end_publish_slowly(thread, c);
             return;
         }
     }
-    if (ends)
+    if (joiner)
+        end_wake_joiner(thread, joiner, ends); /* [E1] */
+    else if (ends)
         end_wake(thread, ends); /* [E1] */
 }
 

@@ -1,6 +1,7 @@
 /*
  * Raising, lowering and throwing interruptions. The rules are in interrupt.h and docs/protocols/interrupt.md. Models:
- * tests/models/interrupt.pml (the flags and `due`), tests/models/wait.pml (the wait that is claimed).
+ * tests/models/interrupt.pml (the flags and `due`), tests/models/wait.pml (the wait that is claimed),
+ * tests/models/joined.pml (the wait for a child).
  */
 #include "interrupt.h"
 
@@ -13,7 +14,60 @@
 #include "print.h"
 #include "scope.h"
 
+#include <errno.h>
 #include <stdio.h>
+
+static bool still_waits(const struct cb *c, uint64_t state)
+{
+    return atomic_load_explicit(&c->wait.state, memory_order_acquire) == state; /* [W1] */
+}
+
+/* The strand waited in WAIT_CHILD, in this state. Returns its child, with a reference, or NULL if the wait has ended.
+ * Never waits for references alone: their holders may wait for ENDS_LOCK [E7]. */
+static struct cb *keep_awaited(struct thread *thread, struct cb *c, uint64_t state)
+{
+    struct cb *child = plain_load(child_awaited(c), memory_order_acquire); /* [E8] */
+    do {
+        uint64_t word = atomic_load_explicit(&child->word, memory_order_relaxed);
+        int error = word & WORD_FREE ? -ESRCH : handle_ref_take_at_once(&child->word, word_serial(word));
+        if (error != -EAGAIN)
+            return error ? NULL : child; /* if the child is gone, the strand has consumed it */
+        platform_await(thread);
+    } while (still_waits(c, state));
+    return NULL;
+}
+
+/* Under ENDS_LOCK of the child. Returns whether this ends the wait. */
+static bool end_wait_for_child(struct cb *c, uint64_t state, bool shared)
+{
+    uint64_t interrupted = (state & ~UINT64_C(0xff)) | WAIT_INTERRUPTED;
+    return swap_guessed_word(&c->wait.state, &state, interrupted, shared); /* [W1] [E6] */
+}
+
+/* The strand waited in WAIT_CHILD, in this state. Ends the wait, unless another party has ended it. Returns whether it
+ * did. */
+static COLD bool part_from_child(struct cb *c, uint64_t state, bool shared)
+{
+    struct thread *thread = thread_self();
+    struct cb *child = keep_awaited(thread, c, state);
+    if (!child)
+        return false;
+    bool parted = false;
+    uintptr_t ends = atomic_load_explicit(&child->ends, memory_order_acquire); /* [E5] */
+    while (!(ends & ENDS_OVER) && still_waits(c, state)) {                     /* [E7] [E8] */
+        if (ends & ENDS_LOCK) {
+            platform_await(thread);
+            ends = atomic_load_explicit(&child->ends, memory_order_acquire);   /* [E5] */
+        } else if (swap_ends(&child->ends, &ends, ends | ENDS_LOCK, shared)) { /* [E5] */
+            parted = end_wait_for_child(c, state, shared);
+            ends = parted ? ends | ENDS_PARTED : ends;                       /* [E6] */
+            atomic_store_explicit(&child->ends, ends, memory_order_release); /* [E5] */
+            break;
+        }
+    }
+    handle_unref_cb(thread, child);
+    return parted;
+}
 
 struct member *interrupt_raise(struct cb *c, uint32_t index, bool shared)
 {
@@ -32,9 +86,12 @@ struct member *interrupt_raise(struct cb *c, uint32_t index, bool shared)
     if (shared)
         atomic_thread_fence(memory_order_seq_cst); /* also if `due` was higher before [W4] */
     uint64_t state = atomic_load_explicit(&c->wait.state, memory_order_seq_cst); /* [W4] */
-    while (wait_tag(state) == WAIT_ARMED && index >= wait_floor(state))          /* [W3] */
-        if (swap_word(&c->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_INTERRUPTED, shared))
+    while (wait_is_armed(state) && index >= wait_floor(state)) {                 /* [W3] */
+        if (wait_tag(state) == WAIT_CHILD)
+            return part_from_child(c, state, shared) ? &c->member : NULL;
+        if (swap_word(&c->wait.state, &state, (state & ~UINT64_C(0xff)) | WAIT_INTERRUPTED, shared)) /* [W1] */
             return &c->member;
+    }
     return NULL;
 }
 

@@ -93,7 +93,7 @@ __attribute__((noreturn)) static NOINLINE void throw_child(struct thread *thread
  * there. */
 static inline __attribute__((always_inline)) bool take_unstarted(struct thread *thread, struct fibre *fibre)
 {
-    return LIKELY(!thread->platform) && thread_take(thread, fibre);
+    return (LIKELY(!thread->platform) || platform_choose(thread, 2)) && thread_take(thread, fibre);
 }
 
 static NOINLINE void check_interrupted(struct thread *thread, struct cb *me, struct cb *c)
@@ -112,12 +112,12 @@ static struct thread *recheck(struct thread *thread, struct cb *me, struct cb *c
     return ended(c) ? thread : NULL;
 }
 
-static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me, struct cb *c)
+/* first: the child's fibre, which the caller has taken out of a queue, or NULL. */
+static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me, struct cb *c, struct fibre *first)
 {
-    for (;;) {
+    for (;; first = take_unstarted(thread, c->member.fibre) ? c->member.fibre : NULL) {
         strand handle = handle_of(c);
         wait_because(thread, me, BLOCKED_JOIN, handle.bits[1]);
-        struct fibre *first = take_unstarted(thread, c->member.fibre) ? c->member.fibre : NULL;
         if (end_wait(&thread, me, c, handle, own_of(me)->floor, first, false))
             return thread;
         struct thread *over = recheck(thread, me, c);
@@ -127,35 +127,40 @@ static NOINLINE struct thread *await_slowly(struct thread *thread, struct cb *me
     }
 }
 
-/* await_child was armed, but the child has ended, or an interruption holds. */
-static NOINLINE struct thread *await_not(struct thread *thread, struct cb *me, struct cb *c, struct fibre *first,
-                                         bool linked)
-{
-    if (end_wait_undo(&thread, me, handle_of(c), first, linked) || recheck(thread, me, c))
-        return thread;
-    return await_slowly(thread, me, c);
-}
-
-/* await_child was interrupted. */
+/* await_child was interrupted, so the child has no joiner. */
 static NOINLINE struct thread *await_more(struct thread *thread, struct cb *me, struct cb *c)
 {
-    ends_unlink(thread, handle_of(c), &me->wait.node); /* [W2] */
-    return recheck(thread, me, c) ? thread : await_slowly(thread, me, c);
+    return recheck(thread, me, c) ? thread : await_slowly(thread, me, c, NULL);
 }
 
-/* Fast path of await_slowly: the child runs next, and the owner is not interrupted. */
+/* await_child was armed, but an interruption holds. */
+static NOINLINE struct thread *await_not(struct thread *thread, struct cb *me, struct cb *c)
+{
+    struct fibre *first = c->member.fibre;
+    if (wait_retract(thread, me)) {
+        c->has_joiner = false; /* [E6] */
+        arch_san_release(c);
+        thread_push(thread, first, PUSH_WOKEN);
+    } else { /* an interrupter has ended the wait */
+        thread = switch_to(thread, first);
+        (void)wait_over(me);
+    }
+    return await_more(thread, me, c);
+}
+
+/* Fast path of await_slowly: the child runs next, and the owner is not interrupted. The JOINER of end.h. */
 static inline __attribute__((always_inline)) struct thread *await_child(struct thread *thread, struct cb *me,
                                                                         struct cb *c, uint64_t serial)
 {
     struct fibre *first = c->member.fibre;
     if (UNLIKELY(!take_unstarted(thread, first)))
-        return await_slowly(thread, me, c);
-    struct wait_node *node = &me->wait.node;
+        return await_slowly(thread, me, c, NULL);
+    if (UNLIKELY(!wait_child_only(me, c)))
+        return await_slowly(thread, me, c, first);
     wait_because(thread, me, BLOCKED_JOIN, serial);
-    node->epoch = wait_arm(thread, me, own_of(me)->floor);
-    bool linked = ends_link(thread, c, node);
-    if (UNLIKELY(!linked || interrupted(me))) /* [W4] */
-        return await_not(thread, me, c, first, linked);
+    wait_arm_for_child(thread, me, c, own_of(me)->floor);
+    if (UNLIKELY(interrupted(me))) /* [W4] */
+        return await_not(thread, me, c);
     thread = switch_to(thread, first);
     return LIKELY(wait_over(me) == WAIT_WON) ? thread : await_more(thread, me, c);
 }

@@ -16,7 +16,8 @@
  *           not taken out. [C5] every child that has ended is in `ended`, once, if its scope has flags, or while its
  *           scope is joined.
  * ORDER OF LOCKS the run's lock of hand-offs (join.c), then ENDS_LOCK of a child, then its scope's lock; never two
- *           scopes' locks at once.
+ *           scopes' locks at once. An interrupter may wait for ENDS_LOCK of the child that a joiner waits for, whatever
+ *           it holds: it locks nothing under that lock, and see [E7].
  * PROGRESS  the lock is held for a walk over the children at most. The owner waits for its children as long as they
  *           take. When it leaves the scope it waits for one child at a time: every end would have to change a count of
  *           living children.

@@ -11,6 +11,10 @@
  *                                ARMED --wait_retract (the strand itself)--> IDLE
  *                                ARMED --wait_try (itself)--> TRYING --wait_tried--> ARMED / IDLE
  *                                ARMED --wait_reserve (a claimer)--> TRYING --wait_reserved_*--> WON / ARMED
+ *             IDLE --wait_arm_for_child--> CHILD --the end of that child--> WON --> IDLE
+ *                                          CHILD --interrupter--> INTERRUPTED --> IDLE
+ *                                          CHILD --wait_retract--> IDLE
+ *           CHILD: armed, but for no node: only the child's end or an interrupter ends the wait [E6].
  *           A select is registered with several sources while it tries to claim a partner's wait. Meanwhile TRYING
  *           keeps its own wait from being claimed, so that either both waits are claimed or neither
  *           (docs/protocols/select.md).
@@ -32,8 +36,8 @@
  *           interrupted wait for an end that is under way the strand spins until its node is released.
  * NOT DONE  a state that is entered after the switch (one more atomic operation a block); nodes on the waiter's stack
  *           (they would be somebody else's memory in a shared fibre); a state machine for each kind of waiting.
- * TESTED BY tests/models/wait.pml, tests/models/select.pml (trying), tests/models/barrier.pml (reserving),
- *           tests/stress/wait.c.
+ * TESTED BY tests/models/wait.pml, tests/models/joined.pml (CHILD), tests/models/select.pml (trying),
+ *           tests/models/barrier.pml (reserving), tests/stress/wait.c.
  */
 #ifndef STRAND_WAIT_H
 #define STRAND_WAIT_H
@@ -56,17 +60,48 @@ static inline uint32_t wait_floor(uint64_t state)
     return (uint32_t)(state >> 8) & WAIT_FLOOR_MOST;
 }
 
-/* Arms the wait. Sources below floor do not interrupt it. Returns the epoch for its nodes. */
-static inline uint32_t wait_arm(struct thread *thread, struct cb *me, uint32_t floor)
+/* Whether the strand has armed its wait, which no party has ended. */
+static inline bool wait_is_armed(uint64_t state)
+{
+    return (state & WAIT_ARMED_MASK) == WAIT_ARMED;
+}
+
+/* tag: WAIT_ARMED or WAIT_CHILD. */
+static inline uint32_t wait_arm_as(struct thread *thread, struct cb *me, uint32_t floor, uint32_t tag)
 {
     uint64_t old = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
     uint32_t epoch = wait_epoch(old) + 1;
-    uint64_t new = (uint64_t)epoch << 32 | (uint64_t)floor << 8 | WAIT_ARMED;
+    uint64_t new = (uint64_t)epoch << 32 | (uint64_t)floor << 8 | tag;
     if (thread->concurrent)
         atomic_store_explicit(&me->wait.state, new, memory_order_seq_cst); /* [W4] */
     else
         atomic_store_explicit(&me->wait.state, new, memory_order_relaxed);
     return epoch;
+}
+
+/* Arms the wait. Sources below floor do not interrupt it. Returns the epoch for its nodes. */
+static inline uint32_t wait_arm(struct thread *thread, struct cb *me, uint32_t floor)
+{
+    return wait_arm_as(thread, me, floor, WAIT_ARMED);
+}
+
+/* Whether the strand may wait in WAIT_CHILD for the end of its child, whose fibre it has taken out of a queue: the
+ * child has not begun and has no waiters. Neither of the two is a guest, since a guest has no room for child_awaited,
+ * and the fibre of a guest has other strands. */
+static inline bool wait_child_only(const struct cb *me, struct cb *child)
+{
+    const struct fibre *fibre = child->member.fibre;
+    return !me->guest && !fibre_is_shared(fibre) && !plain_load(&fibre->home, memory_order_relaxed) &&
+           !atomic_load_explicit(&child->ends, memory_order_relaxed);
+}
+
+/* Arms the wait if wait_child_only. The caller runs the child next. */
+static inline void wait_arm_for_child(struct thread *thread, struct cb *me, struct cb *child, uint32_t floor)
+{
+    plain_store(child_awaited(me), child, memory_order_release); /* [E8] */
+    child->has_joiner = true;
+    arch_san_release(child);
+    (void)wait_arm_as(thread, me, floor, WAIT_CHILD);
 }
 
 /* The result of a claim: won; over, because another party claimed the wait or it was retracted; or yield, because the
@@ -166,7 +201,7 @@ static inline struct member *wait_reserved_release(struct wait_node *node, bool 
 static inline bool wait_retract(struct thread *thread, struct cb *me)
 {
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_relaxed);
-    while (wait_tag(state) == WAIT_ARMED)
+    while (wait_is_armed(state))
         if (swap_word(&me->wait.state, &state, state & ~UINT64_C(0xff), thread->concurrent)) /* [W1] */
             return true;
     return false;
@@ -176,7 +211,7 @@ static inline bool wait_retract(struct thread *thread, struct cb *me)
 static inline uint32_t wait_over(struct cb *me)
 {
     uint64_t state = atomic_load_explicit(&me->wait.state, memory_order_acquire); /* [W1] */
-    ASSERT_SLOW(wait_tag(state) > WAIT_ARMED);
+    ASSERT_SLOW(wait_tag(state) == WAIT_INTERRUPTED || wait_tag(state) == WAIT_WON);
     atomic_store_explicit(&me->wait.state, state & ~UINT64_C(0xff), memory_order_relaxed);
     arch_san_acquire(&me->member);
     me->blocked = BLOCKED_NOT;

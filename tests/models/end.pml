@@ -2,8 +2,8 @@
  * The end of a strand, against its owner (which joins, is interrupted, leaves, or hands it off) and against an
  * unrelated strand that waits.
  *
- * MODELS    src/strand/end.h: end_strand, end_wake, ends_link, end_consume
- *           src/strand/end.c: publish, wake_waiters
+ * MODELS    src/strand/end.h: end_strand, ends_link, end_consume
+ *           src/strand/end.c: publish, wake_waiters, end_wake
  *           src/strand/end_wait.c: ends_lock, ends_link_slow_, ends_unlink, end_wait
  *           src/strand/join.c: await_slowly, interrupted_by_it, recheck, strand_wait, move
  *           src/strand/leave.c: drain
