@@ -69,8 +69,8 @@ STRAND_BLOCKS int strand_file_open(int dir, const char *path, int flags, unsigne
 /**
  * Read `size` bytes at `offset` of a file into `buffer`; offset -1: at the position of the descriptor, which moves.
  * Returns the number of bytes; fewer than `size` mean the end of the file or an error; the next call says which.
- * Returns 0 at the end, or a negated errno code. Where a read at the position is interrupted between two parts of
- * 1 MiB, the exception tells how many bytes the buffer has (strand_exception_progress).
+ * Returns 0 at the end, or a negated errno code. An interruption may come between two parts of 1 MiB; the exception
+ * then tells how many bytes the buffer has (strand_exception_progress).
  *
  * Cost: one or two system calls, without another thread, if the system has the bytes in memory. Otherwise a round trip
  * and a copy for each MiB.

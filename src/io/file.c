@@ -132,6 +132,16 @@ int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves)
     return file_fail(call, result);
 }
 
+void file_go_on(struct file_call *call)
+{
+    struct operation *at = &call->at[0];
+    thread_tick(at->thread);
+    yield_if_asked(at->thread);
+    at->thread = thread_self();
+    if (interrupted_here(at->me))
+        interrupt(call, NULL);
+}
+
 int file_pause(struct file_call *call, struct file_op *op, int64_t ns)
 {
     struct operation *at = &call->at[0];

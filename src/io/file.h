@@ -61,6 +61,9 @@ struct file_op *file_op_make(struct file_call *call, int64_t (*run)(struct file_
 int64_t file_run(struct file_call *call, struct file_op *op, bool leaves);
 /* As file_run; then free the op, and end the call. */
 int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves);
+/* Between two parts of a call, while no op is made: yields if others wait. If the strand is interrupted, the call ends,
+ * and this throws. */
+void file_go_on(struct file_call *call);
 /* Sleep between two tries of an op. Returns 0, -EBADF if the descriptor was closed meanwhile, or -ENOMEM. If the strand
  * is interrupted, the op is freed, the call ends, and this throws. */
 int file_pause(struct file_call *call, struct file_op *op, int64_t ns);

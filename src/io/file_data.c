@@ -141,10 +141,10 @@ static int64_t read_now(struct file_call *call, struct cursor *cursor, int fd, i
         return -EAGAIN;
     int count = 0;
     size_t size = 0;
-    for (; count < AT_ONCE && count < cursor->count; count++) {
-        size_t at = count ? 0 : cursor->at;
-        parts[count] = (struct iovec){(char *)cursor->parts[count].iov_base + at, cursor->parts[count].iov_len - at};
-        size += parts[count].iov_len;
+    for (; count < AT_ONCE && count < cursor->count && size < READ_MOST; count++) {
+        size_t at = count ? 0 : cursor->at, here = least(cursor->parts[count].iov_len - at, READ_MOST - size);
+        parts[count] = (struct iovec){(char *)cursor->parts[count].iov_base + at, here};
+        size += here;
     }
     int64_t got = size ? arch_file_read_now(fd, parts, count, offset) : -EAGAIN;
     if (got > 0)
@@ -171,6 +171,8 @@ static int64_t read_parts(int fd, const struct iovec *parts, int count, int64_t 
         got = -EINVAL;
     for (bool more = got == 0 && cursor.left; more; more = got > 0 && cursor.left) {
         int64_t at = offset == POSITION ? POSITION : offset + (int64_t)call.progress;
+        if (got == (int64_t)READ_MOST)
+            file_go_on(&call);
         got = read_now(&call, &cursor, fd, at);
         if (has_to_wait(got))
             got = read_elsewhere(&call, &cursor, fd, at);
