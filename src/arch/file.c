@@ -18,6 +18,7 @@ _Static_assert(ARCH_FILE_CWD == AT_FDCWD, "the number of the working directory")
 _Static_assert(ARCH_FILE_CREATES == (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTORY)), "flags that change something");
 
 #define COPY_BUFFER (256 * 1024)
+#define LIST_BUFFER (32 * 1024)
 
 static int64_t result_of(int64_t result)
 {
@@ -202,11 +203,11 @@ static int take_entries(const char *buffer, size_t size, struct arch_file_entry 
     return (int)count;
 }
 
-int arch_file_list(int fd, struct arch_file_entry *out, size_t most)
+/* `buffer` has LIST_BUFFER bytes. */
+static int list(int fd, char *buffer, struct arch_file_entry *out, size_t most)
 {
-    _Alignas(struct dirent64) char buffer[32 * 1024];
     for (;;) {
-        int64_t taken = 0, size = result_of(getdents64(fd, buffer, sizeof buffer));
+        int64_t taken = 0, size = result_of(getdents64(fd, buffer, LIST_BUFFER));
         bool left = false;
         if (size <= 0)
             return (int)size;
@@ -216,6 +217,14 @@ int arch_file_list(int fd, struct arch_file_entry *out, size_t most)
         if (count)
             return count;
     }
+}
+
+int arch_file_list(int fd, struct arch_file_entry *out, size_t most)
+{
+    char *buffer = malloc(LIST_BUFFER); /* the caller's stack may be a strand's, and small */
+    int count = buffer ? list(fd, buffer, out, most) : -ENOMEM;
+    free(buffer);
+    return count;
 }
 
 /* ---- whole files -------------------------------------------------------------------------------------------- */

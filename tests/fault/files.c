@@ -79,6 +79,23 @@ static void list(const struct place *place)
     FAULT_CHECK(all == 4);
 }
 
+static void *list_nothing(void *dir)
+{
+    strand_file_entry entry;
+    FAULT_CHECK(strand_must(strand_file_list(*(int *)dir, &entry, 1)) == 0);
+    return dir;
+}
+
+/* The first call: if the first thread is refused, the strand makes it itself, on a stack of the least size. */
+static void list_on_a_small_stack(const struct place *place)
+{
+    FAULT_FD int dir = open(place->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    FAULT_CHECK(dir >= 0);
+    STRAND_SCOPE(scope);
+    strand_attr attr = {.size = sizeof attr, .stack_size = 1};
+    strand_join(strand_spawn_with(scope, &attr, list_nothing, &dir, 0));
+}
+
 static void replace(const struct place *place)
 {
     char *bytes = NULL;
@@ -116,6 +133,7 @@ static void *root(void *arg)
     (void)arg;
     __attribute__((cleanup(place_remove))) struct place place = {.path = "/tmp/strand-fault-XXXXXX", .dir = -1};
     FAULT_CHECK(mkdtemp(place.path));
+    list_on_a_small_stack(&place);
     place.dir = (int)strand_must(strand_file_open(AT_FDCWD, place.path, O_RDONLY | O_DIRECTORY, 0));
     put_bytes(&place);
     change_names(&place);
