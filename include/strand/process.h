@@ -42,8 +42,9 @@
  * Cost: the system calls that a function stands for, and less than a microsecond beside them, unless a function says
  * otherwise.
  *
- * A seeded run starts processes of the system: such a run cannot be repeated exactly, and virtual time follows real
- * time while all strands wait.
+ * In a seeded run, functions of the test may stand for the programs (strand_sim_program in strand/sim.h). Otherwise the
+ * run starts processes of the system: it cannot be repeated exactly, and virtual time follows real time while all
+ * strands wait.
  */
 #ifndef STRAND_PROCESS_H
 #define STRAND_PROCESS_H

@@ -9,7 +9,8 @@
  *
  * Which callers:
  *
- *   any strand          strand_sim_thread, strand_sim_signal
+ *   any strand          strand_sim_thread, strand_sim_signal, strand_sim_program
+ *   a program's strands strand_sim_handle
  *   plain threads       strand_sim_sleep, strand_sim_search
  *   a signal handler    no function
  *
@@ -22,6 +23,7 @@
 #define STRAND_SIM_H
 
 #include "pool.h"
+#include "process.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -144,6 +146,67 @@ void strand_sim_sleep(int64_t ns);
  * a negated errno code.
  */
 int strand_sim_signal(void (*handler)(void *arg), void *arg);
+
+/* ---- processes ------------------------------------------------------------------------------------------- */
+
+/** A process that a function stands for, as the function sees it. The library fills in the struct. */
+typedef struct strand_sim_process {
+    size_t size; /* sizeof(strand_sim_process) of the library */
+    int pid;     /* its number; the first one of a run is 1000 */
+    /* The arguments, the environment and the working directory of strand_process_start; NULL: those of the calling
+     * process. */
+    const char *const *argv, *const *env;
+    const char *directory;
+    /* The standard streams: descriptors for strand_read and strand_write. Those of pipes and null streams are closed
+     * when the process ends, and must not be closed before. Those of others are the caller's own (STRAND_STDIO_FD,
+     * whose descriptor the caller keeps open until the process has ended), or 0, 1 and 2 (STRAND_STDIO_INHERIT). */
+    int in, out, err;
+    const strand_process_fd *fds; /* the further descriptors: `fd` is the caller's, as with STRAND_STDIO_FD */
+    size_t fd_count;
+    STRAND_CHAN(int) signals; /* the signals that the process catches, in the order of their arrival */
+    /* For the end of the process; the function may set them. */
+    int64_t user_ns, system_ns;
+    uint64_t peak_bytes;
+    bool dumps_core; /* if a signal ends it */
+} strand_sim_process;
+
+/** A function that stands for a program. Its result is the exit code, of which the lowest 8 bits count. */
+typedef int strand_sim_program_fn(strand_sim_process *process, void *arg);
+
+/**
+ * Let a function stand for a program in this run: strand_process_start and strand_process_capture then call fn(process,
+ * arg) on a strand instead of starting the program. `name` is what a start names, its `file` or argv[0], as it stands
+ * there; the call copies it. The latest function of a name counts. The caller is a strand; the call does not suspend.
+ *
+ * In a seeded run the process is simulated: its pipes lie in memory and its time is virtual, so the seed repeats the
+ * run. A run without a seed may use such functions, too. A run that has any starts no program of the system: a start of
+ * another name fails with -ENOENT.
+ *
+ * The function may do whatever strands do, such as sleep, and read and write its streams. A signal does what
+ * strand_sim_handle has said; by default it ends the process, except SIGCHLD, SIGCONT, SIGURG, SIGWINCH and the signals
+ * that suspend processes, which have no effect. A signal that ends the process cancels the strand, and the process has
+ * ended when the function has ended: its result does not count any more. A shield in the function (STRAND_SHIELD) is
+ * like an uninterruptible system call: it delays the end. An exception that leaves the function is SIGABRT. The process
+ * leads a group of its own, without others. Its user, limits, nice value and mask have no effect, and it has no
+ * terminal (-ENOTSUP).
+ *
+ * Returns 0, or -ENOMEM.
+ */
+STRAND_CHECKED int strand_sim_program(const char *name, strand_sim_program_fn *fn, void *arg);
+
+/** What a signal does to a process that a function stands for. */
+enum strand_sim_action {
+    STRAND_SIM_DEFAULT = 0,
+    STRAND_SIM_IGNORE,
+    STRAND_SIM_CATCH /* process->signals gets its number */
+};
+
+/**
+ * Set what a signal does to a process. The function that stands for it may call this, or a strand of it. Signals that
+ * have come before had their effect. SIGKILL and SIGSTOP can't be handled: misuse. The call does not suspend. Cost:
+ * some ns.
+ */
+void strand_sim_handle(strand_sim_process *process, int signal, enum strand_sim_action action);
 
 #ifdef __cplusplus
 }

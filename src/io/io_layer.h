@@ -10,6 +10,7 @@
 
 struct crew;
 struct descriptors;
+struct program;
 
 /* A run's own crews, each made when it is needed. Calls of one kind do not wait behind those of another. */
 enum run_crew {
@@ -25,6 +26,8 @@ struct io_run {
     _Atomic(struct crew *) crews[RUN_CREWS];   /* crew_open.c */
     _Atomic(struct descriptors *) descriptors; /* the table of descriptor.c; NULL: none was used */
     struct tree processes;                     /* process.c: those that have not been reaped */
+    struct program *programs;                  /* process_play.c; under the lock, too */
+    int played;                                /* processes that they have stood for */
     atomic_flag processes_lock;
 };
 
@@ -36,6 +39,7 @@ static inline struct io_run *io_run_of(const struct thread *thread)
 /* At the end of the run, outside of strands. */
 void crew_close_all(struct io_run *io);
 void descriptors_close(struct io_run *io);
+void programs_close(struct io_run *io);
 /* The descriptors that the poller of `from` watches are watched by that of the thread's pool from now on. The threads
  * of `from` have ended. */
 void descriptors_move(struct thread *thread, struct pool *from);

@@ -68,7 +68,17 @@ int strand_process_signal(strand keeper, int signal)
     struct thread *thread = must_be_strand("strand_process_signal");
     lock_processes(thread);
     struct process *process = find(thread, keeper);
-    int error = process ? arch_exec_signal(&process->child, signal) : -ESRCH; /* [PC1] */
+    struct play *play = process ? process->play : NULL;
+    int error = play ? 0 : process ? arch_exec_signal(&process->child, signal) : -ESRCH; /* [PC1] */
+    if (play)
+        play->users++; /* [PC6] */
+    unlock_processes(thread);
+    if (!play)
+        return error;
+    error = play_signal(play, signal);
+    thread = thread_self();
+    lock_processes(thread);
+    play->users--; /* [PC6] */
     unlock_processes(thread);
     return error;
 }
@@ -80,13 +90,17 @@ static bool reap(struct process *process)
 {
     struct thread *thread = thread_self();
     struct arch_exec_end end = {.code = -1};
+    const struct play *play = process->play;
+    bool over = play && strand_ended(play->strand);
     lock_processes(thread);
-    int error = arch_exec_reap(&process->child, &end);
+    int error = !play ? arch_exec_reap(&process->child, &end) : over ? 0 : -EAGAIN;
     if (error != -EAGAIN)
         index_remove(&io_run_of(thread)->processes, &process->node); /* [PC1] */
     unlock_processes(thread);
     if (error == -EAGAIN)
         return false;
+    if (play)
+        play_end(play, &end);
     process->end.code = end.code;
     process->end.signal = end.signal;
     process->end.error = error;
@@ -119,17 +133,26 @@ static void *await_end(void *arg)
 {
     struct process *process = arg;
     for (bool ready = false; !reap(process); ready = true)
-        if (ready || strand_wait_ready(process->child.pidfd, STRAND_READABLE) < 0)
+        if (process->play)
+            strand_wait(process->play->strand);
+        else if (ready || strand_wait_ready(process->child.pidfd, STRAND_READABLE) < 0)
             strand_sleep(LOOK_NS);
     return NULL;
+}
+
+static bool has_ended(const struct process *process)
+{
+    return process->play ? strand_ended(process->play->strand) : arch_exec_has_ended(&process->child);
 }
 
 /* Leaves the status: until it is taken, signals reach the group safely [PC1]. */
 static void *await_end_or_grace(void *arg)
 {
     const struct process *process = arg;
-    strand_case cases[] = {strand_on_ready(process->child.pidfd, STRAND_READABLE), strand_on_time(process->killed_at)};
-    while (!arch_exec_has_ended(&process->child) && strand_now().ns < process->killed_at.ns)
+    const struct play *play = process->play;
+    strand_case cases[] = {play ? strand_on_end(play->strand) : strand_on_ready(process->child.pidfd, STRAND_READABLE),
+                           strand_on_time(process->killed_at)};
+    while (!has_ended(process) && strand_now().ns < process->killed_at.ns)
         if (strand_select(cases, 2, STRAND_SELECT_ORDERED) == 0 && cases[0].result < 0)
             strand_sleep(LOOK_NS); /* the poller refuses to watch the descriptor */
     return NULL;
@@ -146,7 +169,9 @@ static bool completes(strand_fn *wait, struct process *process)
 /* To the process and to its group, if it leads one. The status has not been taken [PC1]. */
 static void signal_all(const struct process *process, int signal)
 {
-    if (process->exec.group == ARCH_EXEC_JOINS_GROUP)
+    if (process->play)
+        (void)play_signal(process->play, signal);
+    else if (process->exec.group == ARCH_EXEC_JOINS_GROUP)
         (void)arch_exec_signal(&process->child, signal);
     else
         arch_exec_signal_group(&process->child, signal);
@@ -191,20 +216,68 @@ static int launch(struct process *process)
     return error;
 }
 
+static void go_on(struct process *process)
+{
+    enlist(thread_self(), process, strand_self());
+    strand_event_set(&process->started);
+    wait_or_stop(process);
+}
+
+static void keep_child(struct process *process)
+{
+    process->error = launch(process);
+    if (process->error) {
+        strand_event_set(&process->started);
+        return;
+    }
+    descriptor_made(process->child.pidfd);
+    go_on(process);
+    (void)strand_close(process->child.pidfd);
+}
+
+static bool is_used(struct process *process)
+{
+    struct thread *thread = thread_self();
+    lock_processes(thread);
+    bool used = process->play->users != 0; /* [PC6] */
+    unlock_processes(thread);
+    return used;
+}
+
+static void *run_play(void *arg)
+{
+    struct process *process = arg;
+    STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
+    play_begin(process, scope);
+    go_on(process);
+    STRAND_SHIELD;
+    while (is_used(process))
+        strand_yield();
+    play_close(process->play); /* the function has not, if its strand got no stack */
+    strand_scope_join(scope);
+    return NULL;
+}
+
+static void keep_play(struct process *process)
+{
+    strand_exception *e = strand_try(run_play, process, NULL);
+    if (!strand_event_is_set(&process->started)) {
+        process->step = "starting a process";
+        process->error = e ? strand_exception_code(e) : -EAGAIN;
+        strand_event_set(&process->started);
+    }
+    strand_exception_release(e); /* otherwise a strand got no stack: play_end */
+    play_free(process->play);
+    process->play = NULL;
+}
+
 static void *keep(void *arg)
 {
     struct process *process = arg;
-    process->error = launch(process);
-    if (!process->error) {
-        descriptor_made(process->child.pidfd);
-        enlist(thread_self(), process, strand_self());
-    }
-    bool runs = !process->error;
-    strand_event_set(&process->started);
-    if (runs) {
-        wait_or_stop(process);
-        (void)strand_close(process->child.pidfd);
-    }
+    if (process->play)
+        keep_play(process);
+    else
+        keep_child(process);
     return process;
 }
 
@@ -218,6 +291,8 @@ struct starting {
 static void abandon(struct starting *starting)
 {
     process_streams_close(&starting->streams);
+    if (starting->process)
+        play_free(starting->process->play);
     free(starting->process);
 }
 
@@ -275,6 +350,9 @@ strand strand_process_start(strand_scope scope, const strand_process_attr *given
         .process = process_make(thread, &attr), .streams = {.ours = {-1, -1, -1}, .theirs = {-1, -1, -1}}};
     if (!starting.process)
         throw_no_memory(me, START ": a process");
+    error = play_make(thread, starting.process);
+    if (error)
+        throw_failure(me, starting.process->file, "running the program", error);
     error = process_streams_open(&attr, starting.process, &starting.streams);
     if (error)
         throw_failure(me, starting.process->file, "opening a standard stream", error);

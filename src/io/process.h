@@ -17,13 +17,16 @@
  *           the status has been taken: no process is left behind. [PC3] a keeper that has started a process waits
  *           however it is interrupted, and whatever memory or descriptors it is refused. [PC4] nothing that the keeper
  *           reads is on a stack: the caller's frames may be copied out meanwhile.
+ *           [PC5] a process that a function stands for ends once: by the return of the function, or by the first signal
+ *           that ends it, which cancels the function's strand; the lock decides. [PC6] its record is not freed while a
+ *           strand sends it a signal: the keeper waits for those that have found it in the tree.
  * PROGRESS  the starter's thread is blocked until the program runs (arch_exec). The keeper waits as long as the process
  *           takes; after SIGKILL that is short, unless the process is in an uninterruptible system call.
  * NOT DONE  the start by the caller itself, followed by a spawn: without memory for a strand or its stack, the process
  *           would have nobody to keep it. A process as a belonging of the scope, without a strand: joining, waiting,
  *           selecting, handing off, and the rule of live strands would be written a second time. A handler of SIGCHLD:
  *           the program may have its own.
- * TESTED BY tests/spec/process.c.
+ * TESTED BY tests/spec/process.c; tests/spec/program.c.
  */
 #ifndef IO_PROCESS_H
 #define IO_PROCESS_H
@@ -31,10 +34,28 @@
 #include "io_layer.h"
 
 #include "../../include/strand/process.h"
+#include "../../include/strand/sim.h"
 #include "../../include/strand/sync.h"
 #include "../base/index.h"
 
 enum { PROCESS_STREAMS = 3 };
+
+/* A function that stands for the process, on a strand. */
+struct play {
+    strand_sim_process seen; /* by the function */
+    strand_sim_program_fn *fn;
+    void *arg;
+    strand strand;
+    int own[PROCESS_STREAMS];   /* its ends of pipes; -1: none */
+    int sinks[PROCESS_STREAMS]; /* where a null stream is read; -1: none */
+    int code;
+    /* Under the run's lock of processes. */
+    uint64_t caught, ignored;
+    int killed;    /* by which signal; 0: it was not */
+    bool returned; /* so has the function */
+    int users;     /* strands that send it a signal */
+    strand_process_fd fds[];
+};
 
 struct process {
     strand_process_end end; /* the result of the keeper; first */
@@ -45,6 +66,7 @@ struct process {
     const char *step; /* that failed */
     struct index_node node;
     struct arch_child child;
+    struct play *play; /* NULL: a process of the system */
     int stop_signal;
     int64_t grace_ns;
     strand_time killed_at; /* if it has not ended by then; set when it is stopped */
@@ -60,6 +82,20 @@ struct process_streams {
 
 /* Suspends for a while, or, without memory for a timer, for a moment. */
 void process_pause(void);
+
+/* process_play.c. Makes process->play if a program of the run stands for the process. Returns 0, -ENOENT: the run has
+ * programs, but not this one, or -ENOMEM. */
+int play_make(struct thread *thread, struct process *process);
+/* Starts the function in a scope of the keeper's. */
+void play_begin(struct process *process, strand_scope scope);
+int play_signal(struct play *play, int signal);
+/* When its strand has ended. */
+void play_end(const struct play *play, struct arch_exec_end *end);
+/* Closes the process's ends of its pipes. */
+void play_close(struct play *play);
+void play_free(struct play *play);
+/* Opens a standard stream. *ours: the caller's end of a pipe. */
+int play_open_stream(struct play *play, const strand_stdio *stream, int which, int *ours);
 
 /* process_attr.c. Checks the attributes: misuse. */
 void process_attr_take(const strand_process_attr *given, strand_process_attr *attr);

@@ -326,7 +326,8 @@ int process_streams_open(const strand_process_attr *attr, struct process *proces
     for (int i = 0; i < PROCESS_STREAMS; i++) {
         const strand_stdio *stream = stream_of(attr, i);
         struct arch_exec_fd *fd = &process->exec.fds[i];
-        int error = open_stream(attr, i, streams);
+        int error = process->play ? play_open_stream(process->play, stream, i, &streams->ours[i])
+                                  : open_stream(attr, i, streams);
         if (error)
             return error;
         streams->out[i] = stream->ours;
@@ -346,7 +347,7 @@ void process_streams_close(struct process_streams *streams)
 {
     for (int i = 0; i < PROCESS_STREAMS; i++) {
         if (streams->ours[i] >= 0)
-            (void)arch_fd_close(streams->ours[i]);
+            (void)descriptor_close(thread_self(), streams->ours[i], false);
         if (streams->theirs[i] >= 0)
             (void)arch_fd_close(streams->theirs[i]);
         streams->ours[i] = streams->theirs[i] = -1;

@@ -258,6 +258,7 @@ static int run_on(struct pool *pool, struct run *run, strand_fn *fn, void *arg, 
     threads_close(runtime);
     crew_close_all(&run->io);
     descriptors_close(&run->io);
+    programs_close(&run->io);
     pool_end_common(pool->threads[0], pool);
     pool_forget(runtime);
     readers_enter(&pool->sub->memory.readers);

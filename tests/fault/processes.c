@@ -5,6 +5,7 @@
 
 #include "strand/io.h"
 #include "strand/process.h"
+#include "strand/sim.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -104,3 +105,51 @@ static void *root(void *arg)
 }
 
 FAULT_WORKLOAD(processes, RUN_ALONE | RUN_PAIR, root, )
+
+/* ---- functions that stand for programs -------------------------------------------------------------- */
+
+/* Leaves the error that it gets in *error. */
+static int echoes(strand_sim_process *process, void *error)
+{
+    char bytes[8];
+    int64_t got = strand_read_all(process->in, bytes, sizeof bytes), late = strand_read(process->in, &bytes[7], 1);
+    if (late < 0)
+        got = late;
+    if (got > 0)
+        got = strand_write_all(process->out, bytes, (size_t)got);
+    *(int *)error = got < 0 ? (int)got : 0;
+    return 3;
+}
+
+static int catches(strand_sim_process *process, void *arg)
+{
+    int signal = 0;
+    strand_sim_handle(process, SIGTERM, STRAND_SIM_CATCH);
+    return STRAND_RECEIVE(process->signals, &signal) == 0 && signal == SIGTERM && arg ? 4 : 5;
+}
+
+static void *play(void *arg)
+{
+    (void)arg;
+    const char *const echo[] = {"echoes", NULL}, *const catcher[] = {"catches", NULL};
+    __attribute__((cleanup(free_captured))) strand_captured got = {.size = sizeof got};
+    static int error;
+    error = 0;
+    strand_must(strand_sim_program("echoes", echoes, &error));
+    strand_must(strand_sim_program("catches", catches, NULL));
+    strand_process_capture(STRAND_PROCESS_ATTR(.argv = echo), STRAND_CAPTURE_ATTR(.input = "word", .input_size = 4),
+                           &got);
+    strand_must(error);
+    FAULT_CHECK(got.end.signal || (got.end.code == 3 && got.output_size == 4 && strcmp(got.output, "word") == 0));
+    STRAND_SCOPE(scope);
+    strand_process_end end = {.size = sizeof end};
+    const strand_stdio null = {.kind = STRAND_STDIO_NULL};
+    strand process =
+        strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = catcher, .in = null, .grace_ns = STRAND_MS));
+    strand_cancel(process, NULL);
+    strand_process_join(process, &end);
+    FAULT_CHECK(end.stopped && (end.code == 5 || end.signal == SIGTERM || end.signal == SIGKILL));
+    return FAULT_DONE;
+}
+
+FAULT_WORKLOAD(programs, RUN_ALONE | RUN_PAIR, play, )

@@ -4,6 +4,7 @@
 #include "cases.h"
 
 #include "strand/process.h"
+#include "strand/sim.h"
 
 #include <limits.h>
 
@@ -120,3 +121,32 @@ MISUSE(no_such_channel, "strand_process_reap", "channel")
 DOES(STRAND_SCOPE(scope); strand_process_reap(scope, (strand_chan){{8, 8}}, 0))
 MISUSE(reaper_of_a_scope_that_was_left, "strand_process_reap", "the scope has been left")
 DOES(strand_process_reap(enter_and_leave(), (strand_chan){{0, 0}}, 0))
+
+/* ---- functions that stand for programs ----------------------------------------------------------------- */
+
+static int handles(strand_sim_process *process, void *arg)
+{
+    const int *what = arg;
+    strand_sim_handle(process, what[0], (enum strand_sim_action)what[1]);
+    return 0;
+}
+
+static void *handle_in_a_program(int signal, int action)
+{
+    static int what[2];
+    what[0] = signal;
+    what[1] = action;
+    strand_must(strand_sim_program("true", handles, what));
+    STRAND_SCOPE(scope);
+    strand_process_join(strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = argv)), NULL);
+    return NULL;
+}
+
+MISUSE(program_without_a_name, "strand_sim_program", "the name is empty")
+DOES(strand_must(strand_sim_program("", handles, NULL)))
+MISUSE(program_without_a_function, "strand_sim_program", "the function is NULL")
+DOES(strand_must(strand_sim_program("true", NULL, NULL)))
+MISUSE(kill_cannot_be_handled, "strand_sim_handle", "signal 9 can't be handled")
+DOES(handle_in_a_program(9, STRAND_SIM_IGNORE))
+MISUSE(odd_action, "strand_sim_handle", "the action is 3")
+DOES(handle_in_a_program(10, 3))
