@@ -154,8 +154,8 @@ typedef struct strand_file_entry {
 /** Read the next entries of a directory, "." and ".." excepted. `directory` is a descriptor that was opened for
  * reading; open another one to list them again. `most` is the number of `entries`. Entries that are made or removed
  * meanwhile may appear or not; every other entry appears once. Returns the number of entries, 0 at the end, or a
- * negated errno code: -ENOTDIR, -ENAMETOOLONG for a name of more than 259 bytes. Cost: a round trip for up to 1024
- * entries. */
+ * negated errno code: -ENOTDIR, -ENAMETOOLONG for a name of more than 259 bytes, which the next call passes by. Cost: a
+ * round trip for up to 1024 entries. */
 STRAND_BLOCKS int strand_file_list(int directory, strand_file_entry *entries, size_t most);
 
 /* ---- whole files -------------------------------------------------------------------------------------------- */

@@ -188,10 +188,11 @@ static int take_entries(const char *buffer, size_t size, struct arch_file_entry 
         if (*left)
             break;
         if (length >= sizeof out->name) {
-            if (!count)
-                return -ENAMETOOLONG;
             *left = true;
-            break;
+            if (count)
+                break;
+            *taken = entry->d_off;
+            return -ENAMETOOLONG;
         }
         if (!is_dots(entry->d_name)) {
             out[count] = (struct arch_file_entry){.inode = entry->d_ino, .type = entry->d_type};
@@ -212,7 +213,7 @@ static int list(int fd, char *buffer, struct arch_file_entry *out, size_t most)
         if (size <= 0)
             return (int)size;
         int count = take_entries(buffer, (size_t)size, out, most, &taken, &left);
-        if (count > 0 && left && lseek(fd, taken, SEEK_SET) < 0)
+        if (count && left && lseek(fd, taken, SEEK_SET) < 0)
             return -errno;
         if (count)
             return count;

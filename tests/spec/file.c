@@ -82,6 +82,35 @@ int openat(int dir, const char *path, int flags, ...)
     return REAL(openat)(dir, path, flags, mode);
 }
 
+/* The position in a directory of three entries, which no file system here has: "a", one with a long name, "c". -1: the
+ * system's directories. */
+static _Atomic int64_t position = -1;
+
+ssize_t getdents64(int fd, void *buffer, size_t size)
+{
+    char *at = buffer;
+    if (position < 0)
+        return REAL(getdents64)(fd, buffer, size);
+    for (; position < 3; position++) {
+        struct dirent64 *entry = (struct dirent64 *)(void *)at;
+        size_t length = position == 1 ? 300 : 1;
+        memset(at, 0, 512);
+        entry->d_ino = 1;
+        entry->d_off = position + 1;
+        entry->d_reclen = 512;
+        memset(at + offsetof(struct dirent64, d_name), 'a' + (int)position, length);
+        at += 512;
+    }
+    return at - (char *)buffer;
+}
+
+off_t lseek(int fd, off_t offset, int whence)
+{
+    if (position < 0)
+        return REAL(lseek)(fd, offset, whence);
+    return position = offset;
+}
+
 static void keep(void)
 {
     blocker_reset(&blocker);
@@ -602,6 +631,20 @@ TEST_INSIDE(each_entry_of_a_directory_is_listed_once)
     int fd = strand_file_open(place.dir, "f0-0", O_RDONLY, 0);
     CHECK_EQ(strand_file_list(fd, &entry, 1), -ENOTDIR);
     CHECK_EQ(strand_close(fd), 0);
+}
+
+TEST_INSIDE(a_name_that_is_too_long_hides_no_other_one)
+{
+    PLACE(place);
+    strand_file_entry entries[4];
+    position = 0;
+    CHECK_EQ(strand_file_list(place.dir, entries, 4), 1);
+    CHECK_STR(entries[0].name, "a");
+    CHECK_EQ(strand_file_list(place.dir, entries, 4), -ENAMETOOLONG);
+    CHECK_EQ(strand_file_list(place.dir, entries, 4), 1);
+    CHECK_STR(entries[0].name, "c");
+    CHECK_EQ(strand_file_list(place.dir, entries, 4), 0);
+    position = -1;
 }
 
 /* ---- whole files ---------------------------------------------------------------------------------------------- */
