@@ -10,11 +10,13 @@
  * A call on a file may wait for a disk or for a server. The calls here suspend the strand meanwhile, and not its
  * thread. A thread of a crew of the run makes them (strand_offload); no call waits behind one of strand_offload. A read
  * of bytes that the system has in memory is made at once by the calling thread. If the system refuses a thread, the
- * calling thread makes the call and blocks.
+ * calling thread makes the call and blocks. At most 64 threads make calls: while so many wait for a server that does
+ * not answer, further calls wait too.
  *
  * The flags and constants are those of the system: <fcntl.h>, <sys/stat.h>, <dirent.h>. `dir` is a descriptor of the
  * directory to which a relative path is relative, or AT_FDCWD: the working directory. It must be opened for reading
- * (O_PATH is not enough). Results are sizes, descriptors, or negated errno codes: those of the system call, and:
+ * (O_PATH is not enough), and it must be open even if the path is absolute. Results are sizes, descriptors, or negated
+ * errno codes: those of the system call, and:
  *
  *  - -ESPIPE: the descriptor is a socket, a pipe, a terminal or another character device, for which strand_read and
  *    strand_write are made,
@@ -23,9 +25,10 @@
  *
  * Interruption: a call that an interrupted strand has not begun has no effect. A call that changes a file, a directory
  * or the position of a descriptor is finished once it has begun, and returns its result; the next call is interrupted
- * then. So such a call has happened or was interrupted, never both. A call that changes nothing (a read at an offset, a
- * look at a file) is left to its thread, and the strand goes on at once; buffers of the caller are never touched after
- * a call has returned or thrown. The end of the run waits for what was left.
+ * then. So such a call has happened or was interrupted, never both. A read at an offset, a load, a stat, a look-up of a
+ * link's target, and an open that neither makes nor empties a file are left to their threads, and the strand goes on at
+ * once. (An open that was left may still wake the other side of a FIFO, or start a device.) Buffers of the caller are
+ * never touched after a call has returned or thrown. The end of the run waits for the calls that were left.
  *
  * Which callers:
  *
@@ -77,9 +80,11 @@ STRAND_BLOCKS int strand_file_open(int dir, const char *path, int flags, unsigne
  */
 STRAND_BLOCKS int64_t strand_file_read(int fd, void *buffer, size_t size, int64_t offset);
 /** Write the `size` bytes at `bytes` to a file at `offset`; -1: at the position of the descriptor, or at the end if the
- * file was opened with O_APPEND. `bytes` belongs to the caller, and must stay unchanged until the call returns. Returns
+ * file was opened with O_APPEND. With O_APPEND an offset is ignored, too. `bytes` belongs to the caller, and must stay
+ * unchanged until the call returns; for a file with O_DIRECT it has to be aligned, as its size and the offset. Returns
  * `size`; less after an error, which the next call says; or a negated errno code. An interruption may come between
- * two parts of 16 MiB; the exception then tells how many bytes were written (strand_exception_progress). */
+ * two parts of 16 MiB (1 MiB if the bytes lie on a shared stack); the exception then tells how many bytes were written
+ * (strand_exception_progress). */
 STRAND_BLOCKS int64_t strand_file_write(int fd, const void *bytes, size_t size, int64_t offset);
 /** Read into several buffers, one after the other, as strand_file_read does into one. `count` is their number, at most
  * 1024 (-EINVAL). */
@@ -152,10 +157,10 @@ typedef struct strand_file_entry {
 } strand_file_entry;
 
 /** Read the next entries of a directory, "." and ".." excepted. `directory` is a descriptor that was opened for
- * reading; open another one to list them again. `most` is the number of `entries`. Entries that are made or removed
- * meanwhile may appear or not; every other entry appears once. Returns the number of entries, 0 at the end, or a
- * negated errno code: -ENOTDIR, -ENAMETOOLONG for a name of more than 259 bytes, which the next call passes by. Cost: a
- * round trip for up to 1024 entries. */
+ * reading; open another one to list them again. `most` is the number of `entries`. Several strands must not list by one
+ * descriptor at a time. Entries that are made or removed meanwhile may appear or not; every other entry appears once.
+ * Returns the number of entries, 0 at the end, or a negated errno code: -ENOTDIR, -ENAMETOOLONG for a name of more than
+ * 259 bytes, which the next call passes by. Cost: a round trip for up to 1024 entries. */
 STRAND_BLOCKS int strand_file_list(int directory, strand_file_entry *entries, size_t most);
 
 /* ---- whole files -------------------------------------------------------------------------------------------- */

@@ -289,21 +289,28 @@ static int open_parent(int dir, char *path)
 
 enum { BESIDE_TRIES = 100 };
 
-/* Makes a file beside `name` in the directory. `beside` gets its name. */
-static int open_beside(int parent, const char *name, unsigned mode, char *beside, size_t room)
+/* Makes a file with a new name in the directory. `beside` gets the name. */
+static int open_beside(int parent, unsigned mode, char *beside, size_t room)
 {
     int fd = -EEXIST;
     for (int i = 0; fd == -EEXIST && i < BESIDE_TRIES; i++) {
-        snprintf(beside, room, ".%.200s.%08x", name, (unsigned)arch_entropy());
+        snprintf(beside, room, ".strand-%016llx", (unsigned long long)arch_entropy());
         fd = arch_file_open(parent, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     }
     return fd;
 }
 
+/* Some file systems can't sync a directory, and say so. */
+static int sync_directory(int fd)
+{
+    int error = arch_file_sync(fd, false);
+    return error == -EINVAL ? 0 : error;
+}
+
 static int store_in(int parent, const char *name, const void *bytes, size_t size, unsigned mode)
 {
-    char beside[256];
-    int fd = open_beside(parent, name, mode, beside, sizeof beside);
+    char beside[32];
+    int fd = open_beside(parent, mode, beside, sizeof beside);
     if (fd < 0)
         return fd;
     int error;
@@ -316,12 +323,12 @@ static int store_in(int parent, const char *name, const void *bytes, size_t size
         error = arch_file_rename(parent, beside, parent, name, 0);
     if (error)
         (void)unlinkat(parent, beside, 0);
-    return error ? error : arch_file_sync(parent, false);
+    return error ? error : sync_directory(parent);
 }
 
 int arch_file_store(int dir, char *path, const void *bytes, size_t size, unsigned mode)
 {
-    int parent = open_parent(dir, path);
+    int parent = *path ? open_parent(dir, path) : -ENOENT;
     if (parent < 0)
         return parent;
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;

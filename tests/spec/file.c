@@ -716,6 +716,7 @@ TEST_INSIDE(a_file_that_cannot_be_replaced_stays_and_nothing_lies_beside_it)
     CHECK_EQ(strand_file_store(place.dir, "d", "x", 1, 0600), -EISDIR);
     CHECK_EQ(strand_file_store(place.dir, "d/", "x", 1, 0600), -EISDIR);
     CHECK_EQ(strand_file_store(place.dir, "none/a", "x", 1, 0600), -ENOENT);
+    CHECK_EQ(strand_file_store(place.dir, "", "x", 1, 0600), -ENOENT);
     CHECK_EQ(count_entries(&place), 1);
 }
 
