@@ -356,10 +356,13 @@ static inline strand spawn_ended(strand_scope scope)
     return child;
 }
 
-static inline strand start_shielded(strand_scope scope)
+/* A process that has ended: its keeper closes no descriptor any more. */
+static inline strand start_ended(strand_scope scope)
 {
     STRAND_SHIELD;
-    return strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = end_at_once));
+    strand process = strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = end_at_once));
+    strand_wait(process);
+    return process;
 }
 
 /* Calls use with the row and new things, which do not lie on a strand's stack. Returns false if there are none. */
@@ -387,7 +390,7 @@ static inline bool with_things(const struct blocking *row, void (*use)(const str
     spawn_ended(collecting);
     t.processes = processes;
     if (row->call == block_in_strand_process_join)
-        t.process = start_shielded(processes);
+        t.process = start_ended(processes);
     if (!things_open(&t) || strand_actor_stop(t.gone, STRAND_STOP_NEXT) != 0)
         return false;
     strand_actors_stop(over, STRAND_STOP_NEXT);
