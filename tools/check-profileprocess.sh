@@ -102,13 +102,13 @@ end_left()
     left=''
 }
 
-# start ARGUMENT...: in the background. $wrapper runs it, if set.
+# start ARGUMENT...: in the background. $wrapper runs it. The signals are as usual, even if this script runs under nohup.
 start()
 {
     : >record.txt >out >err
     count=$((count + 1))
     what="$*"
-    ${wrapper-} "$program" "$@" >out 2>err </dev/null &
+    ${wrapper:-env --default-signal=HUP} "$program" "$@" >out 2>err </dev/null &
     pid=$!
 }
 
