@@ -70,12 +70,13 @@ void shared_fibre_trim_idle(struct thread *thread, struct shared_fibre *shared)
     let_go(thread, shared);
 }
 
-/* If the loop has found nothing else to run, it resumes the fibre at once. */
+/* If the thread has found nothing else to run, its loop resumes the fibre at once. A thread that must leave has come to
+ * its loop for that, and others may be waiting. */
 void shared_fibre_give_up(struct thread *thread, struct shared_fibre *shared)
 {
     if (leave_idle(thread, shared))
         return;
-    if (!thread->current && !thread->late)
+    if (!thread->current && !thread->late && !thread_is_to_go(thread))
         thread->late = &shared->fibre;
     else
         thread_push(thread, &shared->fibre, PUSH_YIELDED); /* [SF3] */

@@ -220,8 +220,6 @@ TEST_REAL_INSIDE(first_come_first_served_holds_across_drives)
     }
     CHECK_EQ(pthread_join(loop.thread, NULL), 0);
 }
-TEST_OWN_STACKS(first_come_first_served_holds_across_drives,
-                "a shared fibre may run again first where a drive ends, under TSan");
 
 static void *yield_a_few_times(void *arg)
 {
