@@ -225,7 +225,8 @@ TEST_INSIDE(the_arguments_of_a_checked_call_are_evaluated_once)
     CHECK_PTR(next, mutexes + 2);
     CHECK_PTR(until, times + 1);
     CHECK_EQ(pthread_mutex_unlock(*--next), 0);
-#if !TEST_TSAN || defined(__clang__) /* gcc's TSan does not see this lock, and takes the unlock for an error */
+/* TSan of gcc and of clang 14 does not see this lock, and takes the unlock for an error. */
+#if !TEST_TSAN || (defined(__clang__) && __clang_major__ > 14)
     const clockid_t clocks[] = {CLOCK_MONOTONIC, CLOCK_REALTIME}, *clock = clocks;
     CHECK_EQ(pthread_mutex_clocklock(*next++, *clock++, until++), 0);
     CHECK_PTR(next, mutexes + 2);
