@@ -68,3 +68,8 @@ void arch_loader_after_fork(void)
     atomic_signal_fence(memory_order_seq_cst);                                                     /* [LD1] */
     arch_loader_forks = false;
 }
+
+void arch_loader_lose(void)
+{
+    atomic_fetch_or_explicit(&arch_state.loader_users, FORKING, memory_order_relaxed); /* [LD1] */
+}

@@ -466,6 +466,8 @@ static void begin_child(void)
     arch_state.runs = NULL;
     arch_membarrier_works = membarrier_register();
     locks_release();
+    if (arch_loader_inside)
+        arch_loader_lose();
 }
 
 static int start(void)

@@ -211,6 +211,9 @@ void arch_loader_leave(void);
 /* By the forking thread: the second in the parent and in the child. */
 void arch_loader_before_fork(void);
 void arch_loader_after_fork(void);
+/* In the child, if a signal handler has forked while its thread was inside: the loader's lock is that thread's, which
+ * has another id now and can't release it. From now on arch_loader_enter returns false. */
+void arch_loader_lose(void);
 extern _Thread_local uint32_t arch_loader_inside; /* for loader.c */
 extern _Thread_local bool arch_loader_forks;
 /* Unwinding has reached the end of the stack. */

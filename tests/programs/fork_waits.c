@@ -3,7 +3,9 @@
  * system call that waits. Here the thread forks in that call itself, as such a handler would, once. The child must not
  * wait for threads that it does not have.
  *
- * usage: fork_waits hold|sleep|poll
+ * Likewise a handler may fork while its thread has the lock of the loader, which the child's thread can't release.
+ *
+ * usage: fork_waits hold|sleep|poll|loader
  */
 #define _GNU_SOURCE
 #include "strand.h"
@@ -12,6 +14,7 @@
 #include "strand/port.h"
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <link.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <signal.h>
@@ -29,7 +32,7 @@
 enum { CHILD_S = 120 };
 
 static const char *where;
-static _Atomic bool forked, done;
+static _Atomic bool forked, done, running;
 static pthread_t root_thread;
 static strand_port port;
 
@@ -80,6 +83,27 @@ int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout)
     return real(epoll, events, most, timeout);
 }
 
+struct look {
+    int (*callback)(struct dl_phdr_info *, size_t, void *);
+    void *data;
+};
+
+static int look(struct dl_phdr_info *info, size_t size, void *arg)
+{
+    const struct look *look = arg;
+    if (pthread_self() == root_thread && running)
+        fork_once();
+    return look->callback(info, size, look->data);
+}
+
+int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void *data)
+{
+    int (*real)(int (*)(struct dl_phdr_info *, size_t, void *), void *);
+    struct look with = {callback, data};
+    *(void **)&real = dlsym(RTLD_NEXT, "dl_iterate_phdr");
+    return where && !strcmp(where, "loader") ? real(look, &with) : real(callback, data);
+}
+
 /* Beside the root: dumps, or sends the message that ends the wait, once the child has ended. */
 static void *dump_often(void *arg)
 {
@@ -104,10 +128,11 @@ static void *root(void *arg)
 {
     pthread_t beside;
     int message;
-    bool holds = !strcmp(where, "hold");
+    bool holds = !strcmp(where, "hold") || !strcmp(where, "loader");
     STRAND_SCOPE(scope);
     port = strand_port_open(scope, sizeof message, 1, NULL);
     root_thread = pthread_self();
+    running = true;
     if (pthread_create(&beside, NULL, holds ? dump_often : send_when_done, NULL) != 0)
         return NULL;
     if (holds)
