@@ -83,6 +83,15 @@ int epoll_wait(int epoll, struct epoll_event *events, int most, int timeout)
     return real(epoll, events, most, timeout);
 }
 
+/* Sanitizers call the loader before this program can. */
+#if defined(__has_feature)
+#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+#if !SANITIZED
 struct look {
     int (*callback)(struct dl_phdr_info *, size_t, void *);
     void *data;
@@ -103,6 +112,7 @@ int dl_iterate_phdr(int (*callback)(struct dl_phdr_info *, size_t, void *), void
     *(void **)&real = dlsym(RTLD_NEXT, "dl_iterate_phdr");
     return where && !strcmp(where, "loader") ? real(look, &with) : real(callback, data);
 }
+#endif
 
 /* Beside the root: dumps, or sends the message that ends the wait, once the child has ended. */
 static void *dump_often(void *arg)
