@@ -553,7 +553,7 @@ static bool delays_them(void)
     strand_spawn(scope, reads_a_byte, NULL);
     int64_t begin = strand_now().ns;
     strand_spawn(scope, sleeps_a_moment, &a_moment);
-    strand_sleep(STRAND_MS); /* both wait */
+    test_await_blocked("waits for descriptor", 1);
     CHECK_EQ(write(pipe_of_strands[1], "b", 1), 1);
     for (int i = 0; i < 3; i++)
         strand_spawn(scope, test_return, NULL);
@@ -593,7 +593,7 @@ static void *delays_nobody(void *arg)
     STRAND_SCOPE(scope);
     open_pipe();
     strand reader = strand_spawn(scope, reads_a_byte, NULL);
-    strand_sleep(STRAND_MS);
+    test_await_blocked("waits for descriptor", 1);
     compute_from_now();
     CHECK_EQ(strand_write(pipe_of_strands[1], "b", 1), 1);
     strand_join(reader);
