@@ -217,11 +217,6 @@ int descriptor_leave(struct thread *thread, struct descriptor *d)
     return result;
 }
 
-static bool is_file(int type)
-{
-    return type == ARCH_FD_FILE || type == ARCH_FD_DIRECT;
-}
-
 /* The first operation on a number asks the system for its type. */
 static int get_to_know(struct thread *thread, struct descriptor *d)
 {
@@ -231,14 +226,14 @@ static int get_to_know(struct thread *thread, struct descriptor *d)
     int own, type = fd_type(thread, d->fd, &own, &object);
     if (type < 0)
         return type;
-    if (UNLIKELY(thread->platform != NULL) && type != ARCH_FD_PLAYED && !is_file(type))
+    if (UNLIKELY(thread->platform != NULL) && type != ARCH_FD_PLAYED && !descriptor_is_file(type))
         thread->platform->meet(thread->sub, d->fd);
     descriptor_lock(thread, d);
     if (!atomic_load_explicit(&d->known, memory_order_relaxed)) {
         d->type = (enum arch_fd_type)type;
         d->call = own < 0 ? d->fd : own;
         d->object = object;
-        atomic_store_explicit(&d->compared, is_file(type) || own >= 0, memory_order_relaxed);
+        atomic_store_explicit(&d->compared, descriptor_is_file(type) || own >= 0, memory_order_relaxed);
         own = -1;
         d->ended = false;
         for (int i = 0; i < SIDES; i++)

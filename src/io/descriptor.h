@@ -101,6 +101,12 @@ static inline bool descriptor_is_probed(const struct thread *thread, const struc
     return UNLIKELY(thread->platform != NULL) && d->type != ARCH_FD_PLAYED;
 }
 
+/* Whether calls on a descriptor of this type may wait for a disk. */
+static inline bool descriptor_is_file(int type)
+{
+    return type == ARCH_FD_FILE || type == ARCH_FD_DIRECT;
+}
+
 /* Count the operation in, and find out the descriptor's type; may yield. Returns 0, or a negated errno code: then the
  * caller is not inside. descriptor_leave returns the result of closing, if this was the last operation on a closing
  * descriptor. */

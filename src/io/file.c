@@ -15,16 +15,11 @@
 
 /* ---- descriptors ---------------------------------------------------------------------------------------------- */
 
-static bool is_file(enum arch_fd_type type)
-{
-    return type == ARCH_FD_FILE || type == ARCH_FD_DIRECT;
-}
-
 /* Refuses what is no file. */
 static int must_be_file(struct operation *op)
 {
     int error = 0;
-    while (!error && !is_file(op->d->type) && !(error = operation_mistaken(op, -ESPIPE)))
+    while (!error && !descriptor_is_file(op->d->type) && !(error = operation_mistaken(op, -ESPIPE)))
         ;
     return error;
 }

@@ -106,6 +106,30 @@ static char *aligned(const struct file_call *call, char *at)
     return slack(call) ? (char *)(((uintptr_t)at + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1)) : at;
 }
 
+/* ---- transfers ------------------------------------------------------------------------------------------------ */
+
+/* Moves the next part of a transfer. after: the number of bytes of the last part, or 0. Returns that of this one, or a
+ * negated errno code. */
+typedef int64_t next_fn(struct file_call *call, struct cursor *cursor, int fd, int64_t offset, int64_t after);
+
+static int64_t transfer(next_fn *next, int fd, const struct iovec *parts, int count, int64_t offset,
+                        const char *function)
+{
+    struct file_call call;
+    struct cursor cursor;
+    int64_t moved = file_enter(&call, fd, function);
+    if (moved < 0)
+        return moved;
+    moved = offset < POSITION ? -EINVAL : cursor_begin(&cursor, parts, count);
+    for (bool more = moved == 0 && cursor.left; more; more = moved > 0 && cursor.left) {
+        int64_t at = offset == POSITION ? POSITION : offset + (int64_t)call.progress;
+        moved = next(&call, &cursor, fd, at, moved);
+        if (moved > 0)
+            call.progress += (uint64_t)moved;
+    }
+    return file_fail(&call, call.progress ? (int64_t)call.progress : moved);
+}
+
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
 static int64_t run_read(struct file_op *op)
@@ -159,27 +183,13 @@ static bool has_to_wait(int64_t result)
            result == -EINVAL;
 }
 
-static int64_t read_parts(int fd, const struct iovec *parts, int count, int64_t offset, const char *function)
+/* Reads the next part. after: what the last one has read. */
+static int64_t read_next(struct file_call *call, struct cursor *cursor, int fd, int64_t offset, int64_t after)
 {
-    struct file_call call;
-    struct cursor cursor;
-    int64_t got = file_enter(&call, fd, function);
-    if (got < 0)
-        return got;
-    got = cursor_begin(&cursor, parts, count);
-    if (!got && offset < POSITION)
-        got = -EINVAL;
-    for (bool more = got == 0 && cursor.left; more; more = got > 0 && cursor.left) {
-        int64_t at = offset == POSITION ? POSITION : offset + (int64_t)call.progress;
-        if (got == (int64_t)READ_MOST)
-            file_go_on(&call);
-        got = read_now(&call, &cursor, fd, at);
-        if (has_to_wait(got))
-            got = read_elsewhere(&call, &cursor, fd, at);
-        if (got > 0)
-            call.progress += (uint64_t)got;
-    }
-    return file_fail(&call, call.progress ? (int64_t)call.progress : got);
+    if (after == (int64_t)READ_MOST)
+        file_go_on(call);
+    int64_t got = read_now(call, cursor, fd, offset);
+    return has_to_wait(got) ? read_elsewhere(call, cursor, fd, offset) : got;
 }
 
 int64_t strand_file_read(int fd, void *buffer, size_t size, int64_t offset)
@@ -187,14 +197,14 @@ int64_t strand_file_read(int fd, void *buffer, size_t size, int64_t offset)
     const struct iovec part = {buffer, size};
     if (size)
         must_be_there(buffer, "buffer", "strand_file_read");
-    return read_parts(fd, &part, 1, offset, "strand_file_read");
+    return transfer(read_next, fd, &part, 1, offset, "strand_file_read");
 }
 
 int64_t strand_file_readv(int fd, const struct iovec *buffers, int count, int64_t offset)
 {
     if (count > 0)
         must_be_there(buffers, "list of buffers", "strand_file_readv");
-    return read_parts(fd, buffers, count, offset, "strand_file_readv");
+    return transfer(read_next, fd, buffers, count, offset, "strand_file_readv");
 }
 
 /* ---- writing -------------------------------------------------------------------------------------------------- */
@@ -205,8 +215,9 @@ static int64_t run_write(struct file_op *op)
 }
 
 /* The bytes stay where they are, since the op is never left; those on a shared stack are copied. */
-static int64_t write_elsewhere(struct file_call *call, struct cursor *cursor, int fd, int64_t offset)
+static int64_t write_next(struct file_call *call, struct cursor *cursor, int fd, int64_t offset, int64_t after)
 {
+    (void)after;
     size_t size = least(cursor->left, WRITE_MOST);
     bool copies = lies_on_shared(call->at[0].thread, cursor);
     if (copies)
@@ -233,37 +244,19 @@ static int64_t write_elsewhere(struct file_call *call, struct cursor *cursor, in
     return put;
 }
 
-static int64_t write_parts(int fd, const struct iovec *parts, int count, int64_t offset, const char *function)
-{
-    struct file_call call;
-    struct cursor cursor;
-    int64_t put = file_enter(&call, fd, function);
-    if (put < 0)
-        return put;
-    put = cursor_begin(&cursor, parts, count);
-    if (!put && offset < POSITION)
-        put = -EINVAL;
-    for (bool more = put == 0 && cursor.left; more; more = put > 0 && cursor.left) {
-        put = write_elsewhere(&call, &cursor, fd, offset == POSITION ? POSITION : offset + (int64_t)call.progress);
-        if (put > 0)
-            call.progress += (uint64_t)put;
-    }
-    return file_fail(&call, call.progress ? (int64_t)call.progress : put);
-}
-
 int64_t strand_file_write(int fd, const void *bytes, size_t size, int64_t offset)
 {
     const struct iovec part = {(void *)(uintptr_t)bytes, size};
     if (size)
         must_be_there(bytes, "bytes", "strand_file_write");
-    return write_parts(fd, &part, 1, offset, "strand_file_write");
+    return transfer(write_next, fd, &part, 1, offset, "strand_file_write");
 }
 
 int64_t strand_file_writev(int fd, const struct iovec *buffers, int count, int64_t offset)
 {
     if (count > 0)
         must_be_there(buffers, "list of buffers", "strand_file_writev");
-    return write_parts(fd, buffers, count, offset, "strand_file_writev");
+    return transfer(write_next, fd, buffers, count, offset, "strand_file_writev");
 }
 
 /* ---- copying -------------------------------------------------------------------------------------------------- */

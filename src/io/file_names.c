@@ -31,22 +31,34 @@ static struct file_op *make_named(struct file_call *call, int64_t (*run)(struct 
     return op;
 }
 
-/* Runs an op on one name. */
-static int64_t run_named(int dir, const char *path, int64_t (*run)(struct file_op *), int flags, unsigned mode,
-                         const char *function)
+/* Begins a call on one name, and makes its op, as make_named does. Returns 0, or a negated errno code: the call has
+ * ended. */
+static int begin_named(struct file_call *call, struct file_op **op, int dir, const char *path,
+                       int64_t (*run)(struct file_op *), size_t room, const char *function)
 {
-    struct file_call call;
     must_be_there(path, "path", function);
-    int error = file_enter_directory(&call, dir, function);
+    int error = file_enter_directory(call, dir, function);
     if (error)
         return error;
-    struct file_op *op = make_named(&call, run, path, NULL, 0);
-    if (op) {
-        op->fd = dir;
-        op->flags = flags;
-        op->mode = mode;
-    }
-    return file_run_last(&call, op, false); /* [FI1] */
+    *op = make_named(call, run, path, NULL, room);
+    if (!*op)
+        return (int)file_fail(call, -ENOMEM);
+    (*op)->fd = dir;
+    return 0;
+}
+
+/* Runs an op that changes one name. */
+static int run_named(int dir, const char *path, int64_t (*run)(struct file_op *), int flags, unsigned mode,
+                     const char *function)
+{
+    struct file_call call;
+    struct file_op *op;
+    int error = begin_named(&call, &op, dir, path, run, 0, function);
+    if (error)
+        return error;
+    op->flags = flags;
+    op->mode = mode;
+    return (int)file_run_last(&call, op, false); /* [FI1] */
 }
 
 /* Runs an op on two names. */
@@ -86,17 +98,13 @@ static void undo_open(struct file_op *op)
 int strand_file_open(int dir, const char *path, int flags, unsigned mode)
 {
     struct file_call call;
-    must_be_there(path, "path", "strand_file_open");
-    int fd = file_enter_directory(&call, dir, "strand_file_open");
+    struct file_op *op;
+    int fd = begin_named(&call, &op, dir, path, run_open, 0, "strand_file_open");
     if (fd < 0)
         return fd;
-    struct file_op *op = make_named(&call, run_open, path, NULL, 0);
-    if (op) {
-        op->undo = undo_open;
-        op->fd = dir;
-        op->flags = flags;
-        op->mode = mode;
-    }
+    op->undo = undo_open;
+    op->flags = flags;
+    op->mode = mode;
     fd = (int)file_run_last(&call, op, !(flags & ARCH_FILE_CREATES)); /* [FI1] */
     if (fd >= 0)
         descriptor_made(fd);
@@ -111,15 +119,11 @@ static int64_t run_stat(struct file_op *op)
 int strand_file_stat(int dir, const char *path, int flags, struct stat *out)
 {
     struct file_call call;
-    must_be_there(path, "path", "strand_file_stat");
+    struct file_op *op;
     must_be_there(out, "buffer for the status", "strand_file_stat");
-    int error = file_enter_directory(&call, dir, "strand_file_stat");
+    int error = begin_named(&call, &op, dir, path, run_stat, sizeof *out, "strand_file_stat");
     if (error)
         return error;
-    struct file_op *op = make_named(&call, run_stat, path, NULL, sizeof *out);
-    if (!op)
-        return (int)file_fail(&call, -ENOMEM);
-    op->fd = dir;
     op->flags = flags;
     error = (int)file_run(&call, op, true); /* [FI1] */
     if (!error)
@@ -136,16 +140,12 @@ static int64_t run_read_link(struct file_op *op)
 int strand_file_read_link(int dir, const char *path, char *target, size_t room)
 {
     struct file_call call;
-    must_be_there(path, "path", "strand_file_read_link");
+    struct file_op *op;
+    size_t most = room < PATH_ROOM ? room : PATH_ROOM;
     must_be_there(target, "buffer for the target", "strand_file_read_link");
-    int length = file_enter_directory(&call, dir, "strand_file_read_link");
+    int length = begin_named(&call, &op, dir, path, run_read_link, most + 1, "strand_file_read_link");
     if (length)
         return length;
-    size_t most = room < PATH_ROOM ? room : PATH_ROOM;
-    struct file_op *op = make_named(&call, run_read_link, path, NULL, most + 1);
-    if (!op)
-        return (int)file_fail(&call, -ENOMEM);
-    op->fd = dir;
     op->size = (int64_t)most + 1;
     length = (int)file_run(&call, op, true); /* [FI1] */
     if (length >= 0 && (size_t)length >= most)
@@ -199,7 +199,7 @@ static int64_t run_unlink(struct file_op *op)
 
 int strand_file_unlink(int dir, const char *path, int flags)
 {
-    return (int)run_named(dir, path, run_unlink, flags, 0, "strand_file_unlink");
+    return run_named(dir, path, run_unlink, flags, 0, "strand_file_unlink");
 }
 
 static int64_t run_make_directory(struct file_op *op)
@@ -209,7 +209,7 @@ static int64_t run_make_directory(struct file_op *op)
 
 int strand_file_make_directory(int dir, const char *path, unsigned mode)
 {
-    return (int)run_named(dir, path, run_make_directory, 0, mode, "strand_file_make_directory");
+    return run_named(dir, path, run_make_directory, 0, mode, "strand_file_make_directory");
 }
 
 /* ---- directories ---------------------------------------------------------------------------------------------- */
@@ -259,16 +259,12 @@ static void undo_load(struct file_op *op)
 int64_t strand_file_load(int dir, const char *path, size_t max_size, char **out)
 {
     struct file_call call;
-    must_be_there(path, "path", "strand_file_load");
+    struct file_op *op;
     must_be_there(out, "place for the bytes", "strand_file_load");
-    int64_t size = file_enter_directory(&call, dir, "strand_file_load");
+    int64_t size = begin_named(&call, &op, dir, path, run_load, sizeof *out, "strand_file_load");
     if (size)
         return size;
-    struct file_op *op = make_named(&call, run_load, path, NULL, sizeof *out);
-    if (!op)
-        return file_fail(&call, -ENOMEM);
     op->undo = undo_load;
-    op->fd = dir;
     op->size = !max_size ? LOAD_USUAL : max_size < INT64_MAX ? (int64_t)max_size : INT64_MAX;
     size = file_run(&call, op, true); /* [FI1] */
     if (size >= 0)
@@ -285,20 +281,17 @@ static int64_t run_store(struct file_op *op)
 int strand_file_store(int dir, const char *path, const void *bytes, size_t size, unsigned mode)
 {
     struct file_call call;
-    must_be_there(path, "path", "strand_file_store");
+    struct file_op *op;
     if (size)
         must_be_there(bytes, "bytes", "strand_file_store");
-    int error = file_enter_directory(&call, dir, "strand_file_store");
+    bool copies = size && lies_on_shared_stack(must_be_strand("strand_file_store"), bytes);
+    int error =
+        begin_named(&call, &op, dir, path, run_store, sizeof(struct iovec) + (copies ? size : 0), "strand_file_store");
     if (error)
         return error;
-    bool copies = size && lies_on_shared_stack(call.at[0].thread, bytes);
-    struct file_op *op = make_named(&call, run_store, path, NULL, sizeof(struct iovec) + (copies ? size : 0));
-    if (op) {
-        char *copy = (char *)op->out + sizeof(struct iovec);
-        op->parts = op->out;
-        *op->parts = (struct iovec){copies ? memcpy(copy, bytes, size) : (void *)(uintptr_t)bytes, size};
-        op->fd = dir;
-        op->mode = mode;
-    }
+    char *copy = (char *)op->out + sizeof(struct iovec);
+    op->parts = op->out;
+    *op->parts = (struct iovec){copies ? memcpy(copy, bytes, size) : (void *)(uintptr_t)bytes, size};
+    op->mode = mode;
     return (int)file_run_last(&call, op, false); /* [FI1] */
 }
