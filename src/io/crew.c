@@ -139,9 +139,10 @@ static bool sleep_until_called(struct crew_thread *own)
     crew_unlock(crew);
     int64_t now = platform_now(crew->sub);
     int64_t until = crew->idle_ns < ARCH_FOREVER - now ? now + crew->idle_ns : ARCH_FOREVER;
-    do
+    do {
         platform_word_wait(crew->sub, &own->woken, 0, until);
-    while (!atomic_load_explicit(&own->woken, memory_order_relaxed) && platform_now(crew->sub) < until);
+        must_be_here((struct runtime *)crew->sub, "fork"); /* a signal handler may have forked */
+    } while (!atomic_load_explicit(&own->woken, memory_order_relaxed) && platform_now(crew->sub) < until);
     crew_lock(crew, NULL);
     if (!own->link.next)
         return true;

@@ -368,6 +368,34 @@ static void fork_in_handler(void)
     }
 }
 
+static _Atomic int handled;
+
+static void on_signal_once(int signal)
+{
+    on_signal(signal);
+    handled++;
+}
+
+static void *note_me(void *idler)
+{
+    *(struct idler *)idler = (struct idler){pthread_self(), gettid()};
+    return idler;
+}
+
+/* A handler on a thread of a crew that waits for its next call, for as long as the crew lasts. */
+static void fork_in_crew_handler(strand_scope scope)
+{
+    static struct idler its;
+    struct sigaction action = {.sa_handler = on_signal_once};
+    sigaction(SIGUSR2, &action, NULL);
+    strand_offload_on(strand_crew_open(scope, STRAND_CREW_ATTR(.max_threads = 1, .idle_ns = -1)), note_me, &its);
+    while (!is_idle(its.id))
+        strand_sleep(STRAND_MS);
+    pthread_kill(its.thread, SIGUSR2);
+    while (!handled)
+        strand_sleep(STRAND_MS);
+}
+
 static void fork_when_freed(void *payload)
 {
     (void)payload;
@@ -442,6 +470,8 @@ static void fork_from(const char *from, strand_scope scope)
         strand_exception_release(strand_try(throw_payload, NULL, NULL));
     else if (strcmp(from, "handler") == 0)
         fork_in_handler();
+    else if (strcmp(from, "crew") == 0)
+        fork_in_crew_handler(scope);
     else if (strcmp(from, "driver") == 0)
         fork_in_driver();
     else if (strcmp(from, "result") == 0)
@@ -580,14 +610,6 @@ static void *dump_often(void *arg)
     return arg;
 }
 
-static _Atomic int handled;
-
-static void on_signal_in_dump(int signal)
-{
-    on_signal(signal);
-    handled++;
-}
-
 static void *send_forty_signals(void *thread)
 {
     const struct timespec nap = {.tv_nsec = 1000 * 1000};
@@ -603,7 +625,7 @@ static void *send_forty_signals(void *thread)
 static void *fork_during_dumps(void *arg)
 {
     static pthread_t me;
-    struct sigaction action = {.sa_handler = on_signal_in_dump};
+    struct sigaction action = {.sa_handler = on_signal_once};
     pthread_t dumper, sender;
     me = pthread_self();
     sigaction(SIGUSR2, &action, NULL);

@@ -115,6 +115,7 @@ TEST_PROGRAM(the_child_of_a_function_that_the_library_has_called_does_not_come_b
     dies("result:return", "strand_attr.drop");
     dies("payload:return", "strand_throw_info.payload_free");
     dies("handler:return", "fork");
+    dies("crew:return", "fork");
 }
 
 TEST_PROGRAM(the_child_of_a_handler_does_not_stand_still_for_a_dump_of_the_parents)
