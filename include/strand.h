@@ -4,6 +4,7 @@
  *   strand/exception.h                   exceptions: kinds, throwing, catching; this header includes it
  *   strand/pool.h                        options of a run, attributes of a strand, thread pools, shared fibres
  *   strand/chan.h, port.h, select.h      channels, ports, and waiting for the first of several operations
+ *   strand/date.h                        waiting for a date, by a clock that may be set
  *   strand/sync.h, strand/limit.h        locks, semaphores, events; concurrency limits and priorities
  *   strand/io.h                          descriptors, sockets, signals, and calls that block their thread
  *   strand/file.h                        files and directories

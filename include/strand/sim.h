@@ -9,7 +9,7 @@
  *
  * Which callers:
  *
- *   any strand          strand_sim_thread, strand_sim_signal, strand_sim_program
+ *   any strand          strand_sim_thread, strand_sim_signal, strand_sim_date, strand_sim_program
  *   a program's strands strand_sim_handle
  *   plain threads       strand_sim_sleep, strand_sim_search
  *   a signal handler    no function
@@ -22,6 +22,7 @@
 #ifndef STRAND_SIM_H
 #define STRAND_SIM_H
 
+#include "date.h"
 #include "pool.h"
 #include "process.h"
 
@@ -146,6 +147,13 @@ void strand_sim_sleep(int64_t ns);
  * a negated errno code.
  */
 int strand_sim_signal(void (*handler)(void *arg), void *arg);
+
+/**
+ * Set the virtual clock of a seeded run to a date. Strands that wait for a date continue (strand/date.h). The caller is
+ * a strand; the call does not suspend. Returns 0, or -ENOTSUP in a run without a seed and in one with strand_sim.real,
+ * whose clock is the system's.
+ */
+STRAND_CHECKED int strand_sim_date(strand_date date);
 
 /* ---- processes ------------------------------------------------------------------------------------------- */
 

@@ -264,6 +264,7 @@ void arch_guards_unmapped(size_t count);
 #define ARCH_FOREVER INT64_MAX
 
 int64_t arch_clock_ns(void); /* CLOCK_MONOTONIC */
+int64_t arch_date_ns(void);  /* CLOCK_REALTIME */
 void arch_nap(int64_t ns);   /* suspends the whole thread */
 uint64_t arch_ticks(void);   /* a cheap counter of constant rate (the time-stamp counter, or else the clock) */
 uint64_t arch_ticks_per_ms(void);
@@ -358,6 +359,9 @@ int arch_fd_listen(int fd, int backlog);
 int arch_fd_connect(int fd, const void *address, uint32_t length); /* -EINPROGRESS: under way */
 int arch_fd_error(int fd);                                         /* SO_ERROR, negated */
 int arch_fd_pipe(int fds[2]);
+/* A descriptor that becomes readable at a date, in ns of CLOCK_REALTIME. Reading it fails with ECANCELED once the clock
+ * was set. date: above 0. */
+int arch_fd_date(int64_t date_ns);
 /* Make a listener non-blocking for good, since accepting would block a thread. */
 int arch_fd_unblock(int fd);
 /* 1: closing its last descriptor may wait for the peer (SO_LINGER). */

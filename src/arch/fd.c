@@ -13,12 +13,14 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/timerfd.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 /* The system moves less than 2 GiB at a time; a caller that got less than it asked for could think that there is no
  * more. */
 enum { MOST_AT_ONCE = 1 << 30 };
+#define NS_PER_S INT64_C(1000000000)
 
 static int result_of(int result)
 {
@@ -221,6 +223,19 @@ int arch_fd_close(int fd)
 }
 
 /* Not a directory, if possible: names would be looked up in it. */
+int arch_fd_date(int64_t date_ns)
+{
+    struct itimerspec when = {.it_value = {.tv_sec = date_ns / NS_PER_S, .tv_nsec = date_ns % NS_PER_S}};
+    int fd = arch_fd_own(timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK));
+    if (fd < 0)
+        return fd;
+    if (timerfd_settime(fd, TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &when, NULL) == 0)
+        return fd;
+    int error = -errno;
+    (void)close(fd);
+    return error;
+}
+
 int arch_fd_number(void)
 {
     int fd = result_of(open("/dev/null", O_PATH | O_CLOEXEC));

@@ -29,6 +29,13 @@
 
 /* ---- time ------------------------------------------------------------------------------------------------ */
 
+int64_t arch_date_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec;
+}
+
 int64_t arch_clock_ns(void)
 {
     struct timespec now;

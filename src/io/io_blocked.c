@@ -15,4 +15,5 @@ const struct blocked_reason io_reasons[REASONS_OF_LAYER] = {
     REASON(IO, SIGNAL, "waits for signals", NULL, "signals", ON_NOTHING),
     REASON(IO, FILE, "waits for a file", "the outside: the disk, or the server of the file system", "calls on files",
            ON_NOTHING),
+    REASON(IO, DATE, "waits for a date", "the outside: the system's clock", "dates", ON_NOTHING),
 };

@@ -12,7 +12,8 @@ enum {
     BLOCKED_CREW,
     BLOCKED_DESCRIPTOR,
     BLOCKED_SIGNAL, /* as a case of a select only */
-    BLOCKED_FILE
+    BLOCKED_FILE,
+    BLOCKED_DATE
 };
 extern const struct blocked_reason io_reasons[REASONS_OF_LAYER];
 

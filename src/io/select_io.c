@@ -3,28 +3,15 @@
  * the select stands with it. If it wins it has the baton: it checks whether the side is ready indeed, and passes the
  * baton on. The protocol blocks are in descriptor.h and src/sync/source.h.
  */
-#include "../../include/strand/io.h"
-
-#include "descriptor.h"
+#include "select_io.h"
 
 #include "../sched/thread.h"
 #include "../strand/misuse.h"
 #include "../strand/wait.h"
-#include "../sync/source.h"
 
 #include <errno.h>
 
-/* As for operations: src/io/operation.c. */
-#define SEEDED_PROBE_NS INT64_C(50000)
-
-/* One side of a descriptor, and the events that a case waits for there. */
-struct target {
-    int fd;
-    enum side_name side;
-    uint32_t wanted;
-};
-
-static struct target target_of(int fd, int what)
+struct target select_io_target(int fd, enum strand_ready_event what)
 {
     switch (what) {
     case STRAND_READABLE:
@@ -34,11 +21,6 @@ static struct target target_of(int fd, int what)
     default:
         return (struct target){fd, SIDE_END, ARCH_END};
     }
-}
-
-static struct descriptor *standing(const strand_case *c)
-{
-    return (struct descriptor *)(uintptr_t)c->detail;
 }
 
 /* Ask the system whether the side is ready; or a negated errno code. Clears stale readiness, unless an event was
@@ -89,7 +71,7 @@ static int ready_now(struct thread *thread, struct target target)
 
 /* The strand is armed. Returns 0 if the node is linked, and counted as an operation inside the descriptor. Otherwise it
  * need not wait: returns 1, or a negated errno code; for -EAGAIN see descriptor_enter_at_once. */
-static int stand_at(struct thread *thread, strand_case *c, struct wait_node *node, struct target target)
+int select_io_stand(struct thread *thread, strand_case *c, struct wait_node *node, struct target target)
 {
     struct descriptor *d;
     int result = enter(thread, target.fd, &d);
@@ -121,9 +103,9 @@ static int stand_at(struct thread *thread, strand_case *c, struct wait_node *nod
 }
 
 /* Leave the queue and the descriptor. won: the node has won. Returns 1: ready; 0; or a negated errno code. */
-static int leave(struct thread *thread, strand_case *c, struct wait_node *node, struct target target, bool won)
+int select_io_leave(struct thread *thread, strand_case *c, struct wait_node *node, struct target target, bool won)
 {
-    struct descriptor *d = standing(c);
+    struct descriptor *d = select_io_standing(c);
     struct side *side = &d->sides[target.side];
     int result = won && !closing(d) ? probe(thread, d, target) : 0;
     thread->sub->outside -= descriptor_is_probed(thread, d);
@@ -147,7 +129,7 @@ static int leave(struct thread *thread, strand_case *c, struct wait_node *node, 
 }
 
 /* The answer of a case that is not linked, from the result above. */
-static enum answer answer_to(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, int result)
+enum answer select_io_answer(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, int result)
 {
     if (!result || (result == -EAGAIN && !node)) /* [D5]: it may still happen */
         return SOURCE_NOT;
@@ -163,21 +145,22 @@ static enum answer answer_to(struct thread *thread, struct cb *me, strand_case *
 
 static struct target ready_target(const strand_case *c)
 {
-    return target_of((int)c->object[0], (int)c->object[1]);
+    return select_io_target((int)c->object[0], (enum strand_ready_event)c->object[1]);
 }
 
 static enum answer ready_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
     struct target target = ready_target(c);
-    return answer_to(thread, me, c, node, node ? stand_at(thread, c, node, target) : ready_now(thread, target));
+    return select_io_answer(thread, me, c, node,
+                            node ? select_io_stand(thread, c, node, target) : ready_now(thread, target));
 }
 
 static enum answer ready_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
 {
     (void)me;
-    if (!standing(c))
+    if (!select_io_standing(c))
         return SOURCE_DONE;
-    int result = leave(thread, c, node, ready_target(c), won);
+    int result = select_io_leave(thread, c, node, ready_target(c), won);
     c->result = result < 0 ? result : 0;
     return won && !result ? SOURCE_AGAIN : SOURCE_DONE;
 }
@@ -207,7 +190,7 @@ static struct arch_watch *watch_in(const strand_case *c)
 
 static struct target signal_target(const strand_case *c)
 {
-    return target_of(arch_watch_fd(watch_in(c)), STRAND_READABLE);
+    return select_io_target(arch_watch_fd(watch_in(c)), STRAND_READABLE);
 }
 
 /* Returns the signal; 0: another strand has taken it; or -EBADF: the block was left while the select stood with the
@@ -242,18 +225,19 @@ static enum answer signal_stand(struct thread *thread, struct cb *me, strand_cas
         int signal = arch_watch_take(watch_in(c));
         if (signal && c->value)
             *(int *)c->value = signal;
-        return answer_to(thread, me, c, NULL, signal);
+        return select_io_answer(thread, me, c, NULL, signal);
     }
-    enum answer answer = answer_to(thread, me, c, node, stand_at(thread, c, node, signal_target(c)));
+    enum answer answer = select_io_answer(thread, me, c, node, select_io_stand(thread, c, node, signal_target(c)));
     return answer == SOURCE_DONE && !c->result ? settle_signal(c) : answer;
 }
 
 static enum answer signal_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
 {
     (void)me;
-    if (!standing(c))
+    if (!select_io_standing(c))
         return SOURCE_DONE;
-    int result = leave(thread, c, node, target_of(-1, STRAND_READABLE), won); /* the block may have been left by now */
+    int result = select_io_leave(thread, c, node, select_io_target(-1, STRAND_READABLE),
+                                 won); /* the block may have been left by now */
     c->result = result < 0 ? result : 0;
     if (!won || result < 0)
         return SOURCE_DONE;

@@ -16,6 +16,8 @@ struct platform_fds {
     bool (*has)(struct subprocess *sub, int fd);
     int (*socket)(struct subprocess *sub, int family);
     int (*pipe)(struct subprocess *sub, int fds[2]);
+    int (*date)(struct subprocess *sub, int64_t date_ns);
+    int64_t (*date_now)(struct subprocess *sub); /* arch_date_ns */
     int (*bind)(struct subprocess *sub, int fd, const void *address, uint32_t length);
     int (*listen)(struct subprocess *sub, int fd);
     int (*connect)(struct subprocess *sub, int fd, const void *address, uint32_t length);
@@ -115,6 +117,21 @@ static inline int fd_socket(struct thread *thread, int family)
     struct subprocess *run = fds_run(thread);
     const struct platform_fds *fds = fds_played(run);
     return UNLIKELY(fds != NULL) ? fds->socket(run, family) : arch_fd_socket(family);
+}
+
+static inline int fd_date(struct thread *thread, int64_t date_ns)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct platform_fds *fds = fds_played(run);
+    return UNLIKELY(fds != NULL) ? fds->date(run, date_ns) : arch_fd_date(date_ns);
+}
+
+/* The date. A run whose descriptors are the system's has the system's dates, too. */
+static inline int64_t fd_date_now(const struct thread *thread)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct platform_fds *fds = fds_played(run);
+    return UNLIKELY(fds != NULL) ? fds->date_now(run) : arch_date_ns();
 }
 
 static inline int fd_bind(struct thread *thread, int fd, const void *address, uint32_t length)

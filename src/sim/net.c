@@ -15,7 +15,7 @@ enum { NUMBER_FIRST = 40000, NUMBERS = 65536, SHUT_READING = 0, SHUT_WRITING = 1
 
 /* ---- numbers and ports ----------------------------------------------------------------------------------- */
 
-static struct port *find(const struct sim *sim, int fd)
+struct port *net_find(const struct sim *sim, int fd)
 {
     const struct net *net = sim->net;
     return net && fd >= 0 && fd < net->room ? net->ports[fd] : NULL;
@@ -23,7 +23,7 @@ static struct port *find(const struct sim *sim, int fd)
 
 static bool has(struct subprocess *sub, int fd)
 {
-    return find(sim_of(sub), fd) != NULL;
+    return net_find(sim_of(sub), fd) != NULL;
 }
 
 void net_meet(struct subprocess *sub, int fd)
@@ -47,8 +47,7 @@ static struct net *net_of(struct sim *sim)
     return sim->net;
 }
 
-/* Give a port a number. Returns it, or a negated errno code. */
-static int enrol(struct sim *sim, struct port *port)
+int net_enrol(struct sim *sim, struct port *port)
 {
     struct net *net = sim->net;
     int fd = arch_fd_number();
@@ -69,7 +68,7 @@ static int enrol(struct sim *sim, struct port *port)
     return port->fd = fd;
 }
 
-static struct port *make_port(struct sim *sim, enum port_state state)
+struct port *net_make_port(struct sim *sim, enum port_state state)
 {
     struct port *port = net_of(sim) ? sim_resize(sim, NULL, sizeof *port) : NULL;
     if (port)
@@ -105,7 +104,7 @@ static void disconnect(struct sim *sim, struct port *port)
 static int close_port(struct subprocess *sub, int fd)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = find(sim, fd);
+    struct port *port = net_find(sim, fd);
     disconnect(sim, port);
     sim->net->ports[fd] = NULL;
     sim_free(sim, port);
@@ -115,7 +114,7 @@ static int close_port(struct subprocess *sub, int fd)
 static int blank(struct subprocess *sub, int fd)
 {
     struct sim *sim = sim_of(sub);
-    disconnect(sim, find(sim, fd));
+    disconnect(sim, net_find(sim, fd));
     return 0;
 }
 
@@ -138,10 +137,10 @@ void net_close(struct sim *sim)
 static int make_pipe(struct subprocess *sub, int fds[2])
 {
     struct sim *sim = sim_of(sub);
-    struct port *reader = make_port(sim, PORT_OPEN), *writer = make_port(sim, PORT_OPEN);
+    struct port *reader = net_make_port(sim, PORT_OPEN), *writer = net_make_port(sim, PORT_OPEN);
     struct flow *flow = reader && writer ? flow_make(sim, reader, writer, false, true) : NULL;
     int error = flow ? 0 : -ENOMEM;
-    if (!error && (error = enrol(sim, reader)) >= 0 && (error = enrol(sim, writer)) < 0) {
+    if (!error && (error = net_enrol(sim, reader)) >= 0 && (error = net_enrol(sim, writer)) < 0) {
         sim->net->ports[reader->fd] = NULL;
         (void)arch_fd_close(reader->fd);
     }
@@ -165,9 +164,9 @@ static int make_pipe(struct subprocess *sub, int fds[2])
 static int make_socket(struct subprocess *sub, int family)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = make_port(sim, PORT_NEW);
+    struct port *port = net_make_port(sim, PORT_NEW);
     (void)family;
-    int fd = port ? enrol(sim, port) : -ENOMEM;
+    int fd = port ? net_enrol(sim, port) : -ENOMEM;
     if (fd < 0)
         sim_free(sim, port);
     return fd;
@@ -218,7 +217,7 @@ static int next_number(struct sim *sim)
 static int bind_port(struct subprocess *sub, int fd, const void *address, uint32_t length)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = find(sim, fd), name = {0};
+    struct port *port = net_find(sim, fd), name = {0};
     take_name(&name, address, length);
     if (port->state != PORT_NEW)
         return -EINVAL;
@@ -234,7 +233,7 @@ static int bind_port(struct subprocess *sub, int fd, const void *address, uint32
 
 static int listen_port(struct subprocess *sub, int fd)
 {
-    struct port *port = find(sim_of(sub), fd);
+    struct port *port = net_find(sim_of(sub), fd);
     if (port->state != PORT_BOUND)
         return -EINVAL;
     port->state = PORT_LISTENS;
@@ -244,7 +243,7 @@ static int listen_port(struct subprocess *sub, int fd)
 /* Enqueue the other end at the listener, from `at` on. Returns false if there is no memory. */
 static bool queue_up(struct sim *sim, struct port *listener, struct port *port, int64_t at)
 {
-    struct port *peer = make_port(sim, PORT_OPEN);
+    struct port *peer = net_make_port(sim, PORT_OPEN);
     bool local = listener->number < 0;
     port->out = peer ? flow_make(sim, peer, port, true, local) : NULL;
     port->in = port->out ? flow_make(sim, port, peer, true, local) : NULL;
@@ -272,7 +271,7 @@ static bool queue_up(struct sim *sim, struct port *listener, struct port *port, 
 static int connect_port(struct subprocess *sub, int fd, const void *address, uint32_t length)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = find(sim, fd), name = {0};
+    struct port *port = net_find(sim, fd), name = {0};
     if (port->state != PORT_NEW)
         return port->state == PORT_CONNECTS ? -EALREADY : port->state == PORT_OPEN ? -EISCONN : -EBADF;
     take_name(&name, address, length);
@@ -298,7 +297,7 @@ static int connect_port(struct subprocess *sub, int fd, const void *address, uin
 static int error_of(struct subprocess *sub, int fd)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = find(sim, fd);
+    struct port *port = net_find(sim, fd);
     int refusal = port->refusal;
     if (port->state != PORT_CONNECTS || port->since > sim->now)
         return 0;
@@ -310,13 +309,13 @@ static int error_of(struct subprocess *sub, int fd)
 static int accept_port(struct subprocess *sub, int fd)
 {
     struct sim *sim = sim_of(sub);
-    struct port *listener = find(sim, fd), *first = listener->pending;
+    struct port *listener = net_find(sim, fd), *first = listener->pending;
     if (listener->state != PORT_LISTENS)
         return listener->state == PORT_BLANK ? -EBADF : -EINVAL;
     if (!first || first->since > sim->now)
         return -EAGAIN;
     arch_san_acquire(first);
-    int number = enrol(sim, first);
+    int number = net_enrol(sim, first);
     if (number >= 0)
         listener->pending = first->next_pending;
     return number;
@@ -324,13 +323,13 @@ static int accept_port(struct subprocess *sub, int fd)
 
 static int number_of(struct subprocess *sub, int fd)
 {
-    const struct port *port = find(sim_of(sub), fd);
+    const struct port *port = net_find(sim_of(sub), fd);
     return port->state == PORT_BLANK ? -EBADF : port->number;
 }
 
 static int peer_of(struct subprocess *sub, int fd, char *text, size_t room)
 {
-    const struct port *port = find(sim_of(sub), fd);
+    const struct port *port = net_find(sim_of(sub), fd);
     if (port->state == PORT_BLANK)
         return -EBADF;
     if (port->state == PORT_OPEN && (!port->in || !port->out))
@@ -345,11 +344,13 @@ static int peer_of(struct subprocess *sub, int fd, char *text, size_t room)
 static int ready(struct subprocess *sub, int fd)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = find(sim, fd);
+    struct port *port = net_find(sim, fd);
     uint32_t result = 0;
     switch (port->state) {
     case PORT_BLANK:
         return -EBADF;
+    case PORT_CLOCK:
+        return calendar_ready(sim, port);
     case PORT_LISTENS:
         return port->pending && port->pending->since <= sim->now ? ARCH_IN : 0;
     case PORT_CONNECTS:
@@ -383,7 +384,9 @@ static int check_open(const struct port *port, const struct flow *flow)
 static int64_t read_port(struct subprocess *sub, int fd, void *buffer, size_t size)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = find(sim, fd);
+    struct port *port = net_find(sim, fd);
+    if (port->state == PORT_CLOCK)
+        return calendar_read(sim, port, buffer, size);
     int error = check_open(port, port->in);
     return error ? error : flow_read(sim, port->in, buffer, size);
 }
@@ -391,7 +394,7 @@ static int64_t read_port(struct subprocess *sub, int fd, void *buffer, size_t si
 static int64_t write_port(struct subprocess *sub, int fd, const void *bytes, size_t size)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = find(sim, fd);
+    struct port *port = net_find(sim, fd);
     int error = check_open(port, port->out);
     if (!error && port->in && flow_ready_in(sim, port->in) && port->in->broken)
         error = -EPIPE; /* the peer has sent a reset */
@@ -409,7 +412,7 @@ static int64_t write_port(struct subprocess *sub, int fd, const void *bytes, siz
 static int shut_down(struct subprocess *sub, int fd, int how)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = find(sim, fd);
+    struct port *port = net_find(sim, fd);
     int error = check_open(port, port->in);
     if (how < SHUT_READING || how > SHUT_BOTH)
         return -EINVAL;
@@ -434,7 +437,7 @@ static int shut_down(struct subprocess *sub, int fd, int how)
 static int watch(struct subprocess *sub, int fd, uint64_t data)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = find(sim, fd);
+    struct port *port = net_find(sim, fd);
     if (port->watched)
         return -EEXIST;
     port->watched = true;
@@ -448,7 +451,7 @@ static int watch(struct subprocess *sub, int fd, uint64_t data)
 static int unwatch(struct subprocess *sub, int fd)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = find(sim, fd);
+    struct port *port = net_find(sim, fd);
     if (!port || !port->watched)
         return -ENOENT;
     port->watched = false;
@@ -459,6 +462,8 @@ const struct platform_fds net_fds = {
     .has = has,
     .socket = make_socket,
     .pipe = make_pipe,
+    .date = calendar_wait,
+    .date_now = calendar_now,
     .bind = bind_port,
     .listen = listen_port,
     .connect = connect_port,

@@ -39,7 +39,7 @@ struct flow {
     uint64_t breaks_at, silent_at; /* counts of sent bytes; UINT64_MAX: never */
 };
 
-enum port_state { PORT_NEW, PORT_BOUND, PORT_LISTENS, PORT_CONNECTS, PORT_OPEN, PORT_BLANK };
+enum port_state { PORT_NEW, PORT_BOUND, PORT_LISTENS, PORT_CONNECTS, PORT_OPEN, PORT_CLOCK, PORT_BLANK };
 
 struct port {
     int fd; /* -1: not accepted yet */
@@ -52,6 +52,8 @@ struct port {
     char peer[128];       /* the address of the other end, in words; "": it has no name */
     int refusal;          /* the result of PORT_CONNECTS, at `since` */
     int64_t since;        /* when the connection is there: for the listener, or for the connecting side */
+    int64_t date;         /* of a PORT_CLOCK: the date that is waited for */
+    bool was_set;         /* of a PORT_CLOCK: the clock was set meanwhile */
     struct port *pending; /* for a listener: its first connection; linked by next_pending */
     struct port *next_pending;
 };
@@ -70,6 +72,21 @@ struct net {
     int64_t next; /* the time of the first one */
     int last_number;
 };
+
+/* ---- net.c ---- */
+
+/* The port behind a number; NULL: there is none. */
+struct port *net_find(const struct sim *sim, int fd);
+/* Make a port without a number; NULL: there is no memory. Give a port a number; returns it, or a negated errno code. */
+struct port *net_make_port(struct sim *sim, enum port_state state);
+int net_enrol(struct sim *sim, struct port *port);
+
+/* ---- calendar.c: dates ---- */
+
+int64_t calendar_now(struct subprocess *sub);
+int calendar_wait(struct subprocess *sub, int64_t date);
+int calendar_ready(const struct sim *sim, const struct port *port);
+int64_t calendar_read(struct sim *sim, struct port *port, void *buffer, size_t size);
 
 /* ---- wire.c: flows and events ---- */
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #define BEGIN_NS INT64_C(1000000000)
+#define BEGIN_DATE_NS (INT64_C(946684800) * 1000000000) /* 1 January 2000, UTC */
 
 /* ---- called by simulated threads ---------------------------------------------------------------------------- */
 
@@ -235,6 +236,7 @@ int sim_open(struct subprocess *sub, const struct sim_request *asked, char *text
     sim->sub = sub;
     sim->hash = UINT64_C(0xcbf29ce484222325);
     sim->began = sim->now = BEGIN_NS;
+    sim->date_offset = BEGIN_DATE_NS - BEGIN_NS;
     sim->platform = of_real_descriptors;
     if (!sim->options.real)
         sim->platform.fds = &net_fds;

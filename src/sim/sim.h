@@ -20,6 +20,7 @@
  *   options.c  options, from the caller and from the environment
  *   report.c   the last steps in words; the ends of runs that fail
  *   net.c      simulated descriptors: queues of bytes in transit; wire.c, the seed's effects on them
+ *   calendar.c the virtual date, and descriptors that wait for one
  *   and src/run/search.c looks for a seed that fails
  *
  * All choices are folded into a hash: which thread takes each step and when it ends, whether a request or a connection
@@ -117,6 +118,7 @@ struct sim {
     bool failed; /* a report is being written: no thread yields any more */
     struct order order;
     int64_t began, now;
+    int64_t date_offset; /* of the virtual date from `now` */
     struct played **played;
     uint32_t count, room, pool_threads;
     struct played *running; /* NULL: the director */

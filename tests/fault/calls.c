@@ -232,6 +232,7 @@ int fault_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event)
 int fault_epoll_wait(int epoll, struct epoll_event *events, int most, int ms);
 int fault_eventfd(unsigned count, int flags);
 int fault_timerfd_create(int clock, int flags);
+int fault_timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *old);
 int fault_open(const char *path, int flags, ...);
 int fault___open_2(const char *path, int flags);
 int fault_stat(const char *path, struct stat *status);
@@ -538,6 +539,12 @@ int fault_eventfd(unsigned count, int flags)
     if (fd >= 0 && fd < NUMBERS)
         atomic_store(&counts_events[fd], true);
     return fd;
+}
+
+int fault_timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *old)
+{
+    return (flags & TFD_TIMER_CANCEL_ON_SET) && refused(PART_timerfd_settime) ? -1
+                                                                              : timerfd_settime(fd, flags, when, old);
 }
 
 int fault_timerfd_create(int clock, int flags)

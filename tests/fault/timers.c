@@ -3,7 +3,10 @@
  */
 #include "fault.h"
 
+#include "strand/date.h"
 #include "strand/select.h"
+
+#include <errno.h>
 
 enum { SLEEPERS = 150 };
 
@@ -39,3 +42,18 @@ static void *root(void *arg)
 }
 
 FAULT_WORKLOAD(timers, RUN_ANY, root, )
+
+static void *dates(void *arg)
+{
+    (void)arg;
+    strand_date date = {strand_date_now().ns + STRAND_MS};
+    int error;
+    while ((error = strand_wait_date(date)) == -ECANCELED)
+        ;
+    strand_must(error);
+    FAULT_CHECK(strand_date_now().ns >= date.ns);
+    return FAULT_DONE;
+}
+
+/* A seeded run has neither a descriptor nor a clock of the system. */
+FAULT_WORKLOAD(dates, RUN_ALONE | RUN_PAIR, dates, )

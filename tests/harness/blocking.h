@@ -10,6 +10,7 @@
 #include "strand.h"
 #include "strand/actor.h"
 #include "strand/chan.h"
+#include "strand/date.h"
 #include "strand/file.h"
 #include "strand/io.h"
 #include "strand/limit.h"
@@ -220,6 +221,7 @@ static inline int64_t load(struct things *t)
     ROW(strand_dial_tcp, "strand_dial_tcp", closed(strand_dial_tcp("127.0.0.1", t->port)))                             \
     ROW(strand_dial_unix, "strand_dial_unix", closed(strand_dial_unix(t->path)))                                       \
     ROW(strand_wait_signal, "strand_wait_signal", strand_wait_signal(t->signals))                                      \
+    ROW(strand_wait_date, "strand_wait_date", strand_wait_date((strand_date){1}))                                      \
     ROW(strand_offload, "strand_offload", (strand_offload(run, t), 0))                                                 \
     ROW(strand_offload_on, "strand_offload_on", (strand_offload_on((strand_crew){{0, 0}}, run, t), 0))                 \
     ROW(strand_offload_with, "strand_offload_with", (strand_offload_with(NULL, run, t, 0), 0))                         \
