@@ -9,7 +9,7 @@
  *
  * Which callers:
  *
- *   any strand          strand_sim_thread, strand_sim_signal, strand_sim_date, strand_sim_program
+ *   any strand          strand_sim_thread, strand_sim_signal, strand_sim_date, strand_sim_route, strand_sim_program
  *   a program's strands strand_sim_handle
  *   plain threads       strand_sim_sleep, strand_sim_search
  *   a signal handler    no function
@@ -154,6 +154,23 @@ int strand_sim_signal(void (*handler)(void *arg), void *arg);
  * whose clock is the system's.
  */
 STRAND_CHECKED int strand_sim_date(strand_date date);
+
+/** What becomes of TCP connections to an address in a seeded run. */
+enum strand_sim_route {
+    STRAND_SIM_OPEN = 0,   /* a listener of the run answers; without one they are refused */
+    STRAND_SIM_SILENT,     /* nothing answers: after 127 s they fail with -ETIMEDOUT, as those of the system do */
+    STRAND_SIM_REFUSED,    /* they are refused, even if a listener has the port */
+    STRAND_SIM_UNREACHABLE /* they fail at once with -ENETUNREACH */
+};
+
+/**
+ * Choose what becomes of TCP connections to an address in a seeded run. All addresses of a simulated network lead to
+ * the listeners of the run, whose port alone counts: without this call they are open. `address` is a number, as
+ * "2001:db8::7". `delay_ns` is how much longer a connection, or its refusal, takes. The latest call for an address
+ * counts; connections that have begun stay as they are. The caller is a strand; the call does not suspend. Returns 0;
+ * -EINVAL for a text that is no number; -ENOMEM; or -ENOTSUP as strand_sim_date.
+ */
+STRAND_CHECKED int strand_sim_route(const char *address, enum strand_sim_route route, int64_t delay_ns);
 
 /* ---- processes ------------------------------------------------------------------------------------------- */
 

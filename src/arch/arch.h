@@ -381,10 +381,14 @@ int arch_address_tcp(const char *host, int port, bool passive, bool look_up, str
 int arch_address_unix(const char *path, struct arch_address *out);
 /* The port in a TCP address, or -EAFNOSUPPORT. */
 int arch_address_port(const void *address, uint32_t length);
+/* Write an address like snprintf: "192.0.2.7:80", "[::1]:80", a path or "@" and an abstract name. Returns its length,
+ * or -EAFNOSUPPORT. */
+int arch_address_text(const void *address, uint32_t length, char *text, size_t room);
+/* Whether an address, whatever its family, has the host of a TCP address. */
+bool arch_address_is_host(const void *address, const struct arch_address *host);
 /* The port that a socket is bound to, or a negated errno code. */
 int arch_fd_port(int fd);
-/* Write the address of a connected socket's peer, "192.0.2.7:80", "[::1]:80", a path or "@" and an abstract name, like
- * snprintf. Returns its length, or a negated errno code. */
+/* The same, for the peer of a connected socket. */
 int arch_fd_peer(int fd, char *text, size_t room);
 int arch_fd_both(int fd);
 /* Before a TCP listener is bound: its port is available again right after its end. */

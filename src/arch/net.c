@@ -125,28 +125,41 @@ static int in6_text(const struct sockaddr_in6 *name, char *text, size_t room)
     return snprintf(text, room, "[%s]:%u", inet_ntop(AF_INET6, address, number, sizeof number), ntohs(name->sin6_port));
 }
 
-int arch_fd_peer(int fd, char *text, size_t room)
+int arch_address_text(const void *address, uint32_t length, char *text, size_t room)
 {
-    union {
-        struct sockaddr_storage any;
-        struct sockaddr_in v4;
-        struct sockaddr_in6 v6;
-        struct sockaddr_un path;
-    } name;
     const size_t header = offsetof(struct sockaddr_un, sun_path);
-    socklen_t length = sizeof name;
-    if (getpeername(fd, (struct sockaddr *)&name, &length) < 0)
-        return -errno;
-    switch (name.any.ss_family) {
+    const struct sockaddr *any = address;
+    const struct sockaddr_in *v4 = address;
+    const struct sockaddr_un *path = address;
+    switch (any->sa_family) {
     case AF_INET:
-        return in_text(&name.v4.sin_addr, name.v4.sin_port, text, room);
+        return in_text(&v4->sin_addr, v4->sin_port, text, room);
     case AF_INET6:
-        return in6_text(&name.v6, text, room);
+        return in6_text(address, text, room);
     case AF_UNIX:
-        return path_text(name.path.sun_path, length > header ? length - header : 0, text, room);
+        return path_text(path->sun_path, length > header ? length - header : 0, text, room);
     default:
         return -EAFNOSUPPORT;
     }
+}
+
+bool arch_address_is_host(const void *address, const struct arch_address *host)
+{
+    const struct sockaddr *any = address;
+    bool v4 = any->sa_family == AF_INET;
+    size_t at = v4 ? offsetof(struct sockaddr_in, sin_addr) : offsetof(struct sockaddr_in6, sin6_addr);
+    size_t size = v4 ? sizeof(struct in_addr) : sizeof(struct in6_addr);
+    return any->sa_family == host->family &&
+           memcmp((const char *)address + at, (const char *)host->bytes + at, size) == 0;
+}
+
+int arch_fd_peer(int fd, char *text, size_t room)
+{
+    struct sockaddr_storage name;
+    socklen_t length = sizeof name;
+    if (getpeername(fd, (struct sockaddr *)&name, &length) < 0)
+        return -errno;
+    return arch_address_text(&name, length, text, room);
 }
 
 static int set(int fd, int level, int option, int value)

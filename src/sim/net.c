@@ -276,15 +276,21 @@ static int connect_port(struct subprocess *sub, int fd, const void *address, uin
         return port->state == PORT_CONNECTS ? -EALREADY : port->state == PORT_OPEN ? -EISCONN : -EBADF;
     take_name(&name, address, length);
     struct port *listener = find_bound(sim, &name);
-    int64_t there = sim->now + net_latency(sim, true);
-    port->refusal = listener && listener->state == PORT_LISTENS ? 0 : name.number < 0 ? -ENOENT : -ECONNREFUSED;
+    int64_t delay = 0;
+    int refusal = name.number < 0 ? 0 : route_of(sim, address, &delay);
+    if (refusal == -ENETUNREACH)
+        return refusal;
+    int64_t there = sim->now + delay + net_latency(sim, true);
+    if (!refusal && !(listener && listener->state == PORT_LISTENS))
+        refusal = name.number < 0 ? -ENOENT : -ECONNREFUSED;
+    port->refusal = refusal;
     if (!port->refusal && !queue_up(sim, listener, port, there))
         return -ENOBUFS;
     if (name.number < 0 && port->refusal)
         return port->refusal;
     port->state = PORT_CONNECTS;
     port->number = name.number < 0 ? name.number : next_number(sim);
-    say_name(port->peer, sizeof port->peer, &name);
+    (void)arch_address_text(address, length, port->peer, sizeof port->peer);
     if (port->out) {
         say_name(port->out->reader->peer, sizeof port->peer, port);
         arch_san_release(port->out->reader); /* the strand that accepts or refuses it frees it */

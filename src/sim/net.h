@@ -81,6 +81,11 @@ struct port *net_find(const struct sim *sim, int fd);
 struct port *net_make_port(struct sim *sim, enum port_state state);
 int net_enrol(struct sim *sim, struct port *port);
 
+/* ---- routes.c: addresses ---- */
+
+/* Returns the result of connecting to an address, but for its listener, and how long it takes; 0: it is open. */
+int route_of(const struct sim *sim, const void *address, int64_t *delay);
+
 /* ---- calendar.c: dates ---- */
 
 int64_t calendar_now(struct subprocess *sub);

@@ -260,6 +260,7 @@ void sim_close(struct subprocess *sub, const char *failure)
     arch_player_set(sim->outer);
     report_end(sim, failure);
     net_close(sim);
+    routes_close(sim);
     player_close(sim);
     stage_free(arch_stage_give(ARCH_STAGE_PLAYERS, sim->stage));
     free(sim);

@@ -20,6 +20,7 @@
  *   options.c  options, from the caller and from the environment
  *   report.c   the last steps in words; the ends of runs that fail
  *   net.c      simulated descriptors: queues of bytes in transit; wire.c, the seed's effects on them
+ *   routes.c   what becomes of connections to an address
  *   calendar.c the virtual date, and descriptors that wait for one
  *   and src/run/search.c looks for a seed that fails
  *
@@ -130,6 +131,7 @@ struct sim {
     struct step last[LAST_STEPS];
     struct interrupt *interrupts; /* FIFO */
     struct net *net;              /* NULL: no descriptor was ever made */
+    struct route *routes;         /* of addresses that are not open, or slow */
     bool met;                     /* real descriptors were warned of */
     struct stage *stage;
 };
@@ -238,6 +240,8 @@ void net_close(struct sim *sim);
 extern const struct platform_fds net_fds;
 /* Note a real descriptor. The first one causes a warning, since the seed does not determine what the system does. */
 void net_meet(struct subprocess *sub, int fd);
+/* Forget what strand_sim_route has said: routes.c. */
+void routes_close(struct sim *sim);
 /* When the next event of the poller happens; ARCH_FOREVER: none is pending. */
 int64_t net_next(const struct sim *sim);
 /* Take the events that have happened, in an order chosen by the seed. */

@@ -150,6 +150,10 @@ MISUSE(leave_in_a_section, "STRAND_SCOPE", "no-suspend section")
 
 MISUSE(sleep_as_a_plain_thread, "strand_sim_sleep", "it was called from a strand, which would block its thread")
 DOES(strand_sim_sleep(1))
+MISUSE(route_of_no_address, "strand_sim_route", "address is NULL")
+DOES(STRAND_IGNORE(strand_sim_route(NULL, STRAND_SIM_OPEN, 0)))
+MISUSE(route_that_is_none, "strand_sim_route", "the route 9 with a delay of 0 ns is none")
+DOES(STRAND_IGNORE(strand_sim_route("::1", (enum strand_sim_route)9, 0)))
 
 /* ---- functions and hooks ---------------------------------------------------------------------- */
 

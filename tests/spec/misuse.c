@@ -130,7 +130,7 @@ TEST_PROGRAM(misuse_of_exceptions_is_reported)
 
 TEST_PROGRAM(misuse_of_crews_is_reported)
 {
-    check_cases("crew_misuse", 21);
+    check_cases("crew_misuse", 23);
 }
 
 TEST_PROGRAM(misuse_of_processes_is_reported)
