@@ -212,7 +212,7 @@ soak:
 	tools/soak-httpd.sh $(OUT)
 
 test:
-	$(call install-packages,test examples profileprocess turtle ledger $(if $(sanitize),,man))
+	$(call install-packages,test examples profileprocess turtle ledger $(satellites) $(if $(sanitize),,man))
 	$(again) do-$@
 
 test-hardened:
@@ -225,7 +225,7 @@ test-install:
 	$(again) do-$@
 
 check:
-	@tools/setup.sh --check build examples turtle ledger test check >&2
+	@tools/setup.sh --check build examples turtle ledger $(satellites) test check >&2
 	$(again) -k --output-sync=target MODE=release QUIET=1 do-$@
 
 # Workloads with seeds that have failed at atomic steps.
@@ -390,6 +390,13 @@ soname := libstrand.so.$(firstword $(subst ., ,$(version)))
 layers := base arch stack sched strand sync io actor sim debug run
 lib-sources := $(sort $(foreach l,$(layers),$(wildcard src/$(l)/*.c src/$(l)/*.S)))
 headers := $(wildcard include/*.h include/strand/*.h)
+# Satellites (tools/satellites), and those of them whose foreign library is there.
+satellites := $(shell awk '/^[a-z]/ { print $$1 }' tools/satellites)
+foreign-header = $(shell awk '$$1 == "$(1)" { print $$2 }' tools/satellites)
+foreign-libraries = $(shell awk '$$1 == "$(1)" { for (i = 5; i <= NF; i++) print $$i }' tools/satellites)
+is-there = $(shell echo '\#include <$(1)>' | $(CC) -E -x c - >/dev/null 2>&1 && echo yes)
+built-satellites := $(foreach s,$(satellites),$(if $(call is-there,$(call foreign-header,$(s))),$(s)))
+missing-satellites := $(filter-out $(built-satellites),$(satellites))
 formatted := $(headers) $(wildcard src/*/*.[ch] tests/*/*.[ch] tests/*/*/*.[ch] tests/*/*.cc bench/*.[ch] bench/*.cc bench/peers/*/*.[ch] bench/peers/*/*.cc examples/*.[ch] examples/*/*.[ch])
 
 flags-release := -O2 -g -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
@@ -436,7 +443,8 @@ lib-flags := $(c-flags) -fno-tree-slp-vectorize $(clearing) $(thread-safety) $(n
 
 # Public functions are defined from the structure's layer on; all else is hidden.
 public-layers := strand sync io actor sim debug run
-lib-public = $(if $(filter $(public-layers:%=$(OUT)/obj/src/%/%),$@),-include tools/public.h)
+lib-public = $(if $(filter $(public-layers:%=$(OUT)/obj/src/%/%),$@),-include tools/public.h) \
+	$(foreach s,$(filter $(satellites),$(word 1,$(subst /, ,$(patsubst $(OUT)/obj/src/%,%,$@)))),-include src/$(s)/public.h)
 
 # Atomic operations are steps of a seeded run (src/base/atomic.h), but for those of the machine and of the simulation.
 steps = $(if $(STEPS),-DSTRAND_STEPS $(if $(filter $(OUT)/obj/src/sim/% $(OUT)/obj/src/arch/%,$@),-DSTRAND_STEPLESS))
@@ -508,6 +516,31 @@ $(OUT)/libstrand.so: $(OUT)/obj/libstrand.o tools/exports.map
 		$(if $(sanitize),,-Wl,-z,defs) $(LDFLAGS) $< -o $@
 	ln -sf libstrand.so $(OUT)/$(soname)
 
+# ---- satellites -------------------------------------------------------------------------------------------------------
+
+# Their sources are compiled as a program's are, by the public headers alone.
+satellite-objects = $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard src/$(1)/*.c))
+satellite-libraries := $(foreach s,$(built-satellites),$(OUT)/libstrand-$(s).a $(OUT)/libstrand-$(s).so)
+define satellite
+$(OUT)/obj/merged-$(1).o: $(call satellite-objects,$(1))
+	$$(call say,MERGE,$$@)
+	$$(CC) -r -nostdlib $(if $(LTO),-O2 -flto -flinker-output=nolto-rel) -Wl,--force-group-allocation $$^ -o $$@
+$(OUT)/obj/libstrand-$(1).o: $(OUT)/obj/merged-$(1).o
+	objcopy --wildcard --keep-global-symbol='[sS][tT][rR][aA][nN][dD]_*' $$< $$@
+$(OUT)/libstrand-$(1).a: $(OUT)/obj/libstrand-$(1).o
+	$$(call say,AR,$$@)
+	rm -f $$@
+	ar rcs $$@ $$<
+$(OUT)/libstrand-$(1).so: $(OUT)/obj/libstrand-$(1).o tools/exports-$(1).map $(OUT)/libstrand.so
+	$$(call say,LINK,$$@)
+	$(CC) -shared -Wl,-soname,$(soname:libstrand%=libstrand-$(1)%) -Wl,-z,nodelete -Wl,--version-script=tools/exports-$(1).map \
+		$(link-flags) $(if $(sanitize),,-Wl,-z,defs) $(LDFLAGS) $$< -L$(OUT) -lstrand $(call foreign-libraries,$(1)) -o $$@
+	ln -sf libstrand-$(1).so $(OUT)/$(soname:libstrand%=libstrand-$(1)%)
+# Tests of the satellite are those of its name.
+$(test-programs)/spec/$(1)_%: $(test-objects)/spec/$(1)_%.o $(harness) $(or $(HARDENED),$(OUT))/libstrand-$(1).a $(library)
+	$$(call link,$(CC),$(run-library) $(call foreign-libraries,$(1)))
+endef
+
 # ---- the manual, and installing -----------------------------------------------------------------------------------------
 
 .PHONY: do-man do-install do-uninstall
@@ -540,7 +573,8 @@ harness := $(patsubst tests/%.c,$(test-objects)/%.o,$(wildcard tests/harness/*.c
 harness := $(filter-out %/coverage.o,$(harness))
 harness := $(if $(filter plain,$(RUNNER)),$(harness),$(filter-out %/plain.o,$(harness)))
 
-sources-of = $(basename $(notdir $(wildcard tests/$(1)/*.c tests/$(1)/*.cc)))
+# Tests of a satellite that is left out are left out too.
+sources-of = $(filter-out $(addsuffix _%,$(missing-satellites)),$(basename $(notdir $(wildcard tests/$(1)/*.c tests/$(1)/*.cc))))
 chosen = $(if $(TESTS),$(filter $(TESTS),$(1)),$(1))
 spec := $(patsubst %,$(test-programs)/spec/%,$(call chosen,$(call sources-of,spec)))
 stress := $(patsubst %,$(test-programs)/stress/%,$(call chosen,$(call sources-of,stress)))
@@ -676,7 +710,8 @@ $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 .PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-profileprocess do-turtle do-ledger do-soak do-bench do-smoke do-bench-variant do-test do-test-hardened do-test-install do-sim do-sim-programs do-sim-marked do-valgrind do-user-tools \
 	do-fault do-fuzz do-coverage do-objects
 .SECONDARY:
-do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so
+do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so $(satellite-libraries)
+	$(foreach s,$(missing-satellites),echo "lib: libstrand-$(s) is left out: there is no <$(call foreign-header,$(s))> (make setup GROUPS=$(s) installs it)" >&2;) :
 do-all: do-lib $(examples)
 do-demo: $(OUT)/examples/demo $(OUT)/examples/httpd
 do-crawl: $(OUT)/examples/crawl
@@ -765,9 +800,11 @@ do-fault: do-lib $(fault)
 	$(if $(filter release,$(MODE)),tools/check-fault.sh $(OUT))
 	JOBS=$(JOBS) $(fault) $(if $(SHORT),--short) $(if $(ALL),--all) $(TESTS)
 
-all-sources := $(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz fuzz/httpd sizes instructions,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc))
-do-objects: $(lib-objects) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
+all-sources := $(filter-out $(foreach s,$(missing-satellites),tests/spec/$(s)_%),$(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz fuzz/httpd sizes instructions,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc)))
+do-objects: $(lib-objects) $(foreach s,$(built-satellites),$(call satellite-objects,$(s))) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
 	$(patsubst %,$(OUT)/obj/%.o,$(basename $(example-sources) $(wildcard bench/*.c bench/*.cc)))
+
+$(foreach s,$(built-satellites),$(eval $(call satellite,$(s))))
 
 # ---- checks -----------------------------------------------------------------------------------------------------------
 
@@ -805,15 +842,16 @@ check-labels:
 check-calls: do-lib
 	tools/check-calls.py $(OUT)
 check-exports: do-lib
-	tools/check-exports.sh $(OUT)
+	tools/check-exports.sh $(OUT) $(built-satellites)
 check-abi: do-lib
 	tools/check-abi.sh $(OUT)/libstrand.so
 check-headers:
 	CC=gcc CXX=g++ CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/check-headers.sh $(headers)
-check-system: $(lib-objects)
-	tools/check-system.sh $(lib-objects)
-check-globals: $(lib-objects)
-	tools/check-globals.sh $(lib-objects)
+built-objects := $(lib-objects) $(foreach s,$(built-satellites),$(call satellite-objects,$(s)))
+check-system: $(built-objects)
+	tools/check-system.sh $(built-objects)
+check-globals: $(built-objects)
+	tools/check-globals.sh $(built-objects)
 # Blocks of the setjmp form, as clang and other processors have it, over locals that are not volatile.
 check-clobbered:
 	for file in $(example-sources); do \

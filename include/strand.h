@@ -9,6 +9,7 @@
  *   strand/io.h                          descriptors, sockets, signals, and calls that block their thread
  *   strand/file.h                        files and directories
  *   strand/process.h                     processes: other programs as children of scopes
+ *   strand/tls.h                         TLS, by the library libstrand-tls over OpenSSL
  *   strand/actor.h                       actors
  *   strand/monitor.h                     code that must not suspend
  *   strand/check.h                       checks for debug builds: mutexes of the C library, arguments of strands

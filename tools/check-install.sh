@@ -169,6 +169,21 @@ checked()
     [ "$(cat "$work/out")" = "strand_sleep: locked in checked.c" ] || complain "$program prints: $(cat "$work/out")"
 }
 
+# each satellite that was built: a program outside by its own package
+satellites()
+{
+    for name in $(awk '/^[a-z]/ { print $1 }' tools/satellites); do
+        [ -e "$folder/libstrand-$name.so" ] || continue
+        program=$work/$name
+        line=$(PKG_CONFIG_SYSROOT_DIR=$packaged PKG_CONFIG_LIBDIR=$packaged/usr/lib/multi/pkgconfig:$(pkg-config --variable pc_path pkg-config) \
+            pkg-config --cflags --libs "strand-$name") || { complain "pkg-config does not find strand-$name" && continue; }
+        try "outside-$name.c" sh -c "$CC -std=gnu11 -O2 -Wall -Wextra -Werror tests/outside/$name.c -o '$program' $line" || continue
+        said=$(LD_LIBRARY_PATH=$packaged/usr/lib/multi timeout 600 "$program" 2>&1)
+        [ "$said" = ok ] || complain "tests/outside/$name.c prints $said"
+    done
+}
+satellites
+
 outside "$root" /usr/local/lib
 for standard in c11 gnu11; do
     checked $standard
@@ -206,7 +221,7 @@ fi
 # ---- the manual ------------------------------------------------------------------------------------------------------
 
 man=$packaged/usr/share/man
-for name in $(nm -D --defined-only "$packaged/usr/lib/multi/libstrand.so" | awk '$2 != "A" { sub(/@.*/, "", $3); if ($3 !~ /_$/) print $3 }'); do
+for name in $(nm -D --defined-only "$packaged"/usr/lib/multi/libstrand*.so | awk '$2 != "A" { sub(/@.*/, "", $3); if ($3 !~ /_$/) print $3 }'); do
     page=$man/man3/$name.3
     [ -f "$page" ] || { complain "$name has no manual page" && continue; }
     page=$man/$(sed -n '1s/^\.so //p' "$page")

@@ -2,11 +2,12 @@
 # usage: tools/check-layers.sh
 #
 # A file of src/ includes only its own folder and those above it in the list, by a relative path. The public headers are
-# known from the structure's layer on. Tests of the public interface, examples and benchmarks know nothing of src/.
+# known from the structure's layer on. A satellite (tools/satellites) includes its own folder and the public headers. Tests of the public interface, examples and benchmarks know nothing of src/.
 set -u
 
 layers="base arch stack sched strand sync io actor sim debug run"
 knows_public="strand sync io actor sim debug run"
+satellites=$(awk '/^[a-z]/ { print $1 }' tools/satellites | tr '\n' ' ')
 status=0
 
 complain()
@@ -44,12 +45,13 @@ check_include()
 {
     target=$(realpath --relative-to=. "$(dirname "$2")/$4")
     case $target in
+    "src/$1"/*) ;;
     src/*/*)
         to=${target#src/}
-        contains "$(up_to "$1")" "${to%%/*}" || complain "$2:$3: $1 may not include ${to%%/*} ($4)"
+        { contains "$layers" "$1" && contains "$(up_to "$1")" "${to%%/*}"; } || complain "$2:$3: $1 may not include ${to%%/*} ($4)"
         ;;
     include/*)
-        contains "$knows_public" "$1" || complain "$2:$3: $1 knows nothing of the public headers ($4)"
+        contains "$knows_public $satellites" "$1" || complain "$2:$3: $1 knows nothing of the public headers ($4)"
         ;;
     *) complain "$2:$3: includes $4, which is neither in src/ nor in include/" ;;
     esac
@@ -59,7 +61,7 @@ check_include()
 for file in src/*/*.[chS]; do
     layer=${file#src/}
     layer=${layer%%/*}
-    contains "$layers" "$layer" || complain "$file is in no known layer"
+    contains "$layers $satellites" "$layer" || complain "$file is in no known layer"
     while read -r line header; do
         [ -z "$header" ] || check_include "$layer" "$file" "$line" "$header"
     done <<END

@@ -18,6 +18,17 @@ snprintf vsnprintf strerror_r strerrorname_np strerrordesc_np qsort
 __memcpy_chk __memmove_chk __memset_chk __strcpy_chk __strncpy_chk __snprintf_chk __vsnprintf_chk
 __popcountdi2 __stack_chk_fail __gcc_personality_v0 _Unwind_Resume _GLOBAL_OFFSET_TABLE_
 make_fcontext jump_fcontext"
+# A satellite (tools/satellites) calls its foreign library and the core.
+satellites=$(awk '/^[a-z]/ { print $1 }' tools/satellites | paste -s -d '|')
+foreign=$(mktemp)
+trap 'rm -f "$foreign"' EXIT
+{
+    sed -n 's/^ *\([A-Za-z_]*\);$/\1/p' tools/exports.map
+    for library in $(awk '/^[a-z]/ { for (i = 5; i <= NF; i++) print substr($i, 3) }' tools/satellites | sort -u); do
+        nm -D --defined-only --without-symbol-versions "$("${CC:-gcc}" -print-file-name="lib$library.so")" 2>/dev/null |
+            awk 'NF == 3 { print $3 }'
+    done
+} >"$foreign"
 headers='sys/|linux/|asm/|unistd\.h|pthread\.h|fcntl\.h|signal\.h|poll\.h|sched\.h|time\.h|dlfcn\.h|threads\.h|netdb\.h|'
 headers=$headers'spawn\.h|semaphore\.h|ucontext\.h|netinet/|arpa/|libunwind|unwind\.h|x86intrin\.h|immintrin\.h'
 status=0
@@ -39,12 +50,14 @@ found=$(grep -nE 'arch_(clock_ns|ticks|ticks_per_ms)\(' src/*/*.[chS] |
 $found"
 
 found=$(nm -A --undefined-only "$@" 2>/dev/null | sed -n 's|^.*\(src/[a-z]*/[^:]*\): *[Uwv] \(.*\)$|\1 \2|p' | grep -v '^src/arch/' |
-    awk -v allowed="$(echo "$allowed" | tr '\n' ' ')" -v own="$(nm --defined-only -g "$@" 2>/dev/null | awk 'NF == 3 { print $3 }' | tr '\n' ' ')" '
+    awk -v foreign="$foreign" -v satellites="^src/($satellites)/" -v allowed="$(echo "$allowed" | tr '\n' ' ')" -v own="$(nm --defined-only -g "$@" 2>/dev/null | awk 'NF == 3 { print $3 }' | tr '\n' ' ')" '
         BEGIN {
             count = split(allowed " " own, names, " ")
             for (i = 1; i <= count; i++) known[names[i]] = 1
+            while ((getline name <foreign) > 0) known_there[name] = 1
         }
         $2 == "__errno_location" { print $1 ": errno"; next }
+        $1 ~ satellites && $2 in known_there { next }
         !($2 in known) { print $1 ": " $2 }')
 [ -z "$found" ] || complain "used outside of src/arch, and neither a function of ours nor named in tools/check-system.sh:
 $found"

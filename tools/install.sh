@@ -4,7 +4,7 @@
 #
 # Installs what was built in FOLDER, without building anything, or removes what was installed. PREFIX, LIBDIR,
 # INCLUDEDIR, MANDIR, DOCDIR and GDBDIR say where to; DESTDIR, which may be empty, is put in front of them. MAN=no leaves the
-# manual out.
+# manual out. A satellite (tools/satellites) that was not built is left out, with its header.
 #
 # DOCDIR/installed lists the files and folders that were put there: a line "file PATH" or "folder PATH" each, without
 # DESTDIR. Installing again adds to it, and removing goes by nothing else. So what others put into the same folders
@@ -73,7 +73,7 @@ shift 2
 for file in libstrand.a libstrand.so; do
     [ -e "$folder/$file" ] || fail "there is no $folder/$file: make it first"
 done
-changed=$(find src include tools/exports.map tools/public.h tools/embed.sh tools/own-text.sh -type f -newer "$folder/libstrand.so")
+changed=$(find src include tools/exports*.map tools/satellites tools/public.h tools/embed.sh tools/own-text.sh -type f -newer "$folder/libstrand.so")
 if [ -n "$changed" ]; then
     count=$(printf '%s\n' "$changed" | wc -l) first=$(printf '%s\n' "$changed" | head -n 1)
     [ "$count" -eq 1 ] && others= || others=" and $((count - 1)) more"
@@ -134,8 +134,24 @@ filled()
         "$1" >"$2"
 }
 
+satellites=$(awk '/^[a-z]/ { print $1 }' tools/satellites)
 for header; do
-    put 644 "$header" "$includedir/${header#include/}"
+    name=${header#include/strand/}
+    name=${name%.h}
+    if ! echo "$satellites" | grep -qx "$name" || [ -e "$folder/libstrand-$name.so" ]; then
+        put 644 "$header" "$includedir/${header#include/}"
+    fi
+done
+for name in $satellites; do
+    [ -e "$folder/libstrand-$name.so" ] || continue
+    put 644 "$folder/libstrand-$name.a" "$libdir/libstrand-$name.a"
+    put 755 "$folder/libstrand-$name.so" "$libdir/libstrand-$name.so.$version"
+    put link "libstrand-$name.so.$version" "$libdir/libstrand-$name.so.$major"
+    put link "libstrand-$name.so.$major" "$libdir/libstrand-$name.so"
+    filled tools/package/satellite.pc.in "$work/any.pc"
+    sed "s|@NAME@|$name|g; s|@FOREIGN@|$(awk -v name="$name" '$1 == name { print $3 }' tools/satellites)|g" \
+        "$work/any.pc" >"$work/strand-$name.pc"
+    put 644 "$work/strand-$name.pc" "$libdir/pkgconfig/strand-$name.pc"
 done
 put 644 "$folder/libstrand.a" "$libdir/libstrand.a"
 put 755 "$folder/libstrand.so" "$libdir/$realname"

@@ -4,9 +4,14 @@
 # Installs the Debian packages that the groups need and that are missing; does nothing if all are there. --check installs
 # none: it says which are missing, and fails. The groups:
 # build, examples, profileprocess, turtle, ledger, test, check, man, pictures, site, tsan, models, fuzz, valgrind, coverage, bench, soak,
-# peers; all is every one of them but pictures, whose results are committed, and peers, the runtimes that make bench-peers
+# peers, and each satellite of tools/satellites; all is every one of them but pictures, whose results are committed, and peers, the runtimes that make bench-peers
 # compares with and the plotting program of its report.
 set -eu
+
+satellites()
+{
+    awk '/^[a-z]/ { print $1 }' tools/satellites
+}
 
 packages_of()
 {
@@ -29,8 +34,11 @@ packages_of()
     bench) echo g++ libhttp-parser-dev wrk ;;
     soak) echo wrk ;;
     peers) echo python3 gnuplot-nox g++ libgomp1 libtbb-dev libboost-fiber-dev libcaf-dev erlang-base golang-go cargo librust-tokio-dev nginx-light ;;
-    all) packages_of build && for group in examples profileprocess turtle ledger test check man site tsan models fuzz valgrind coverage bench soak; do packages_of "$group"; done ;;
-    *) echo "setup: there is no group '$1'" >&2 && return 1 ;;
+    all) packages_of build && for group in $(satellites) examples profileprocess turtle ledger test check man site tsan models fuzz valgrind coverage bench soak; do packages_of "$group"; done ;;
+    *)
+        satellites | grep -qx "$1" || { echo "setup: there is no group '$1'" >&2 && return 1; }
+        awk -v name="$1" '$1 == name { gsub(",", " ", $4); print $4 }' tools/satellites
+        ;;
     esac
 }
 

@@ -1,0 +1,146 @@
+/*
+ * A stream of TLS: one SSL object of OpenSSL between two strands and a descriptor.
+ *
+ * OpenSSL never sees the descriptor. It reads from `in` and appends to `out` (tls_bytes.c), and the strands carry the
+ * bytes between these and the descriptor by strand_read and strand_write. So nothing suspends inside of OpenSSL: its
+ * frames, its error queue, which belongs to the thread, and the addresses that it was given are gone by then.
+ *
+ * PARTIES  A reader: the strand that has the role `reader`. A writer: the strand that has the role `writer`. A
+ * handshake has both, in this order. Closers. Roles are semaphores of one permit: FIFO, and held across suspensions.
+ *
+ * STATE    `lock` guards the SSL object, `out`, `users`, `closed`, `ready` and the failures. No strand suspends while
+ * it holds the lock. `in` belongs to the reader, `sending` to the writer.
+ *
+ *         descriptor --reader--> in --SSL, under lock--> the caller's buffer
+ *         the caller's bytes --SSL, under lock--> out --writer, under lock--> sending --writer--> descriptor
+ *
+ *     The writer swaps `out` with an empty `sending`, and then sends it without the lock. A reader appends to `out`
+ * too: alerts.
+ *
+ * INVARIANTS
+ *   [TL1] No strand suspends between a call of OpenSSL and the reading of its error queue. Each call begins with an
+ *     empty queue.
+ *   [TL2] What OpenSSL has encrypted is sent once and in its order: only the writer takes from `out`, and only if
+ *     `sending` is empty. An interrupted write leaves the rest in `sending`.
+ *   [TL3] A strand that has given up the role of the writer looks once more whether bytes wait, and sends them if the
+ *     role is free, unless it is interrupted or sending has failed. So a reader that does not get the role knows that
+ *     its alerts are sent.
+ *   [TL4] Each call counts as a user from its beginning to its end. The last one frees the stream once it is closed.
+ *   [TL5] An interruption never crosses OpenSSL, and never lies between taking the caller's bytes and saying so.
+ *
+ * PROGRESS A reader that waits for bytes holds no lock, and a writer that waits for room neither.
+ *
+ * NOT DONE Waiting inside of a BIO: the frames of OpenSSL would lie on a strand's stack, which may be copied, and its
+ *     error queue would change threads. A lock around the whole call: a reader that waits would keep writers out.
+ *
+ * TESTED BY tests/spec/tls_stream.c, tls_cancel.c
+ */
+#ifndef STRAND_TLS_INSIDE_H
+#define STRAND_TLS_INSIDE_H
+
+#include "../../include/strand/io.h"
+#include "../../include/strand/sync.h"
+#include "../../include/strand/tls.h"
+
+#include <openssl/ssl.h>
+
+#include <errno.h>
+#include <string.h>
+
+/* A queue of bytes in one piece of memory. */
+struct tls_bytes {
+    unsigned char *at;
+    size_t start, end, room;
+};
+
+struct strand_tls_context {
+    SSL_CTX *ssl;
+    BIO_METHOD *carrier; /* how OpenSSL reaches `in` and `out` */
+    int references;      /* by CRYPTO_atomic_add, or under the lock where there are no atomics */
+    CRYPTO_RWLOCK *lock;
+    bool unverified, certified;
+    bool trusting; /* it has the certificates to trust; under the lock */
+    enum strand_tls_clients clients;
+    size_t protocols_size;
+    unsigned char protocols[256]; /* as the handshake has them */
+};
+
+#define TLS_WHY 320
+
+struct strand_tls {
+    SSL *ssl;
+    strand_tls_context *context;
+    int fd;
+    strand_mutex lock;
+    strand_semaphore reader, writer;
+    uint32_t users;
+    bool closed, ready, ended; /* ended: the descriptor has no more bytes */
+    bool no_memory;            /* a BIO had none */
+    int failed, read_failed, write_failed;
+    struct tls_bytes in, out, sending;
+    char why[TLS_WHY], refused[TLS_WHY]; /* refused: what the check of the certificate has found */
+    char peer[256], protocol[256];
+};
+
+/* Until the block ends, however it ends. */
+#define TLS_AT_END(function) __attribute__((cleanup(function), unused))
+
+/* A step that OpenSSL could not finish without bytes from the peer. */
+#define TLS_WANTS_BYTES (-EAGAIN)
+/* What one write encrypts at most, and a buffer that an idle stream may keep. */
+#define TLS_PART ((size_t)64 << 10)
+#define TLS_KEPT ((size_t)4 << 10)
+
+/* ---- tls_context.c ------------------------------------------------------------------------------------------ */
+
+/** Load the system's trust if none was given: it takes some milliseconds, which a server does not need. Returns whether
+ * that is possible. */
+bool tls_context_trust(strand_tls_context *context);
+
+/* ---- tls_bytes.c -------------------------------------------------------------------------------------------- */
+
+/** The way between OpenSSL and a stream's `in` and `out`, or NULL. */
+BIO_METHOD *tls_carrier_open(void);
+/** Give a stream's SSL object its BIO. Returns whether there was memory. */
+bool tls_carrier_set(strand_tls *tls);
+/** Room for more bytes at the end. Returns whether there was memory. */
+bool tls_bytes_reserve(struct tls_bytes *bytes, size_t more);
+void tls_bytes_free(struct tls_bytes *bytes);
+static inline size_t tls_bytes_count(const struct tls_bytes *bytes)
+{
+    return bytes->end - bytes->start;
+}
+/** By the reader: wait for bytes of the peer. Returns how many, 0 at the end, or a negated errno code. */
+STRAND_BLOCKS int64_t tls_fetch(strand_tls *tls);
+/** By the writer: send all that was encrypted. Returns 0 or a negated errno code. */
+STRAND_BLOCKS int tls_send(strand_tls *tls);
+/** As tls_send, but an interruption returns 0, and leaves the rest for the next call [TL5]. */
+int tls_send_some(strand_tls *tls);
+/** Give up the role of the writer; tls_send_left follows. */
+void tls_writer_done(strand_tls **writer);
+/** At the end of a call that has no role any more: send what waits, unless a writer does [TL3]. */
+void tls_send_left(strand_tls *tls);
+
+/* ---- tls_stream.c -------------------------------------------------------------------------------------------- */
+
+/** Take the lock, uninterruptibly. strand_mutex_unlock gives it back. */
+void tls_lock(strand_tls *tls);
+
+/* ---- tls_failure.c ------------------------------------------------------------------------------------------- */
+
+/** Under the lock, after a call of OpenSSL on the stream: what its result means. Returns the result if it is above 0,
+ * 0 at the end of the stream, TLS_WANTS_BYTES, or a negated errno code, which is noted. */
+int tls_outcome(strand_tls *tls, int result);
+/** Note a failure in words, without OpenSSL's. Returns the code. */
+int tls_note(strand_tls *tls, int code, const char *words);
+/** Throw STRAND_TLS_ERROR for a context, with the words and the reason of OpenSSL, whose queue is emptied. */
+STRAND_NORETURN void tls_refuse(int code, const char *words, const char *subject);
+
+/* ---- tls_verify.c -------------------------------------------------------------------------------------------- */
+
+/** OpenSSL's callback for each certificate of a chain: notes why one is refused. */
+int tls_verify(int accepted, X509_STORE_CTX *check);
+/** Write the subject of a certificate. */
+void tls_subject(X509 *certificate, char *text, size_t room);
+
+#endif

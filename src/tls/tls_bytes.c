@@ -1,0 +1,218 @@
+/*
+ * The bytes between OpenSSL and the descriptor. OpenSSL reads and writes memory; strands carry it (tls.h has the
+ * protocol).
+ */
+#include "tls.h"
+
+/* What the first read asks for, and what one asks for at most: it doubles while the peer fills it. */
+enum { FIRST = 4 << 10, MOST = 64 << 10 };
+/* Alerts that a reader may pile up where a writer is stuck. A peer that provokes more is up to no good. */
+#define MAX_UNSENT ((size_t)256 << 10)
+
+bool tls_bytes_reserve(struct tls_bytes *bytes, size_t more)
+{
+    if (bytes->room - bytes->end >= more)
+        return true;
+    size_t count = tls_bytes_count(bytes), room = bytes->room ? bytes->room : 512;
+    if (bytes->start && bytes->room - count >= more) {
+        memmove(bytes->at, bytes->at + bytes->start, count);
+    } else {
+        while (room - count < more)
+            room *= 2;
+        unsigned char *at = OPENSSL_malloc(room);
+        if (!at)
+            return false;
+        if (count)
+            memcpy(at, bytes->at + bytes->start, count);
+        OPENSSL_free(bytes->at);
+        bytes->at = at;
+        bytes->room = room;
+    }
+    bytes->start = 0;
+    bytes->end = count;
+    return true;
+}
+
+void tls_bytes_free(struct tls_bytes *bytes)
+{
+    OPENSSL_free(bytes->at);
+    *bytes = (struct tls_bytes){0};
+}
+
+/* ---- what OpenSSL calls -------------------------------------------------------------------------------------- */
+
+static int carry_in(BIO *bio, char *to, size_t size, size_t *done)
+{
+    strand_tls *tls = BIO_get_data(bio);
+    size_t count = tls_bytes_count(&tls->in);
+    BIO_clear_retry_flags(bio);
+    *done = count < size ? count : size;
+    if (!count) {
+        if (!tls->ended)
+            BIO_set_retry_read(bio);
+        return 0;
+    }
+    memcpy(to, tls->in.at + tls->in.start, *done);
+    tls->in.start += *done;
+    if (tls->in.start == tls->in.end)
+        tls->in.start = tls->in.end = 0;
+    return 1;
+}
+
+static int carry_out(BIO *bio, const char *from, size_t size, size_t *done)
+{
+    strand_tls *tls = BIO_get_data(bio);
+    BIO_clear_retry_flags(bio);
+    *done = 0;
+    if (tls_bytes_count(&tls->out) > MAX_UNSENT || !tls_bytes_reserve(&tls->out, size)) {
+        tls->no_memory = true;
+        return 0;
+    }
+    memcpy(tls->out.at + tls->out.end, from, size);
+    tls->out.end += size;
+    *done = size;
+    return 1;
+}
+
+static long carry_control(BIO *bio, int what, long number, void *pointer)
+{
+    (void)number;
+    (void)pointer;
+    strand_tls *tls = BIO_get_data(bio);
+    switch (what) {
+    case BIO_CTRL_FLUSH:
+        return 1;
+    case BIO_CTRL_EOF:
+        return tls->ended && !tls_bytes_count(&tls->in);
+    default:
+        return 0;
+    }
+}
+
+BIO_METHOD *tls_carrier_open(void)
+{
+    BIO_METHOD *method = BIO_meth_new(BIO_TYPE_SOURCE_SINK | 127, "strand");
+    if (method && BIO_meth_set_read_ex(method, carry_in) && BIO_meth_set_write_ex(method, carry_out) &&
+        BIO_meth_set_ctrl(method, carry_control))
+        return method;
+    BIO_meth_free(method);
+    return NULL;
+}
+
+bool tls_carrier_set(strand_tls *tls)
+{
+    BIO *bio = BIO_new(tls->context->carrier);
+    if (!bio)
+        return false;
+    BIO_set_data(bio, tls);
+    BIO_set_init(bio, 1);
+    SSL_set_bio(tls->ssl, bio, bio);
+    return true;
+}
+
+/* ---- what strands call --------------------------------------------------------------------------------------- */
+
+int64_t tls_fetch(strand_tls *tls)
+{
+    struct tls_bytes *in = &tls->in;
+    size_t room = in->room < FIRST ? FIRST : in->room;
+    if (!tls_bytes_reserve(in, room - tls_bytes_count(in)))
+        return -ENOMEM;
+    int64_t got = strand_read(tls->fd, in->at + in->end, in->room - in->end);
+    if (got > 0)
+        in->end += (size_t)got;
+    if (got > 0 && in->end == in->room && in->room < MOST)
+        (void)tls_bytes_reserve(in, in->room); /* without memory the next read is as large as this one */
+    return got;
+}
+
+/* Under the lock: take what OpenSSL has encrypted, if what was taken before is sent [TL2]. */
+static void take(strand_tls *tls)
+{
+    if (tls_bytes_count(&tls->sending))
+        return;
+    struct tls_bytes empty = tls->sending;
+    tls->sending = tls->out;
+    tls->out = empty;
+    tls->out.start = tls->out.end = 0;
+}
+
+static int send_taken(strand_tls *tls)
+{
+    struct tls_bytes *sending = &tls->sending;
+    while (tls_bytes_count(sending)) {
+        int64_t sent = strand_write(tls->fd, sending->at + sending->start, tls_bytes_count(sending));
+        if (sent < 0)
+            return (int)sent;
+        sending->start += (size_t)sent;
+    }
+    if (sending->room > TLS_KEPT)
+        tls_bytes_free(sending);
+    sending->start = sending->end = 0;
+    return 0;
+}
+
+/* Under the lock. */
+static int sending_failed(strand_tls *tls, int code)
+{
+    tls->write_failed = code;
+    return tls_note(tls, code, strerrordesc_np(-code));
+}
+
+int tls_send(strand_tls *tls)
+{
+    for (;;) {
+        tls_lock(tls);
+        int code = tls->write_failed;
+        take(tls);
+        strand_mutex_unlock(&tls->lock);
+        if (code || !tls_bytes_count(&tls->sending))
+            return code;
+        code = send_taken(tls);
+        if (!code)
+            continue;
+        tls_lock(tls);
+        sending_failed(tls, code);
+        strand_mutex_unlock(&tls->lock);
+    }
+}
+
+/* Whether the role is the caller's now, because encrypted bytes wait that no writer sends [TL3]. */
+static bool take_over(strand_tls *tls)
+{
+    tls_lock(tls);
+    bool unsent = !tls->write_failed && (tls_bytes_count(&tls->out) || tls_bytes_count(&tls->sending));
+    bool mine = unsent && strand_semaphore_try_acquire(&tls->writer) == 0;
+    strand_mutex_unlock(&tls->lock);
+    return mine;
+}
+
+void tls_writer_done(strand_tls **writer)
+{
+    strand_semaphore_release(&(*writer)->writer);
+}
+
+/* As the writer. Returns whether all was sent: an interruption leaves the rest for the next call [TL5]. */
+static bool sends_all(strand_tls *tls)
+{
+    strand_tls *writer TLS_AT_END(tls_writer_done) = tls;
+    return tls_send_some(writer) == 0 && !strand_interrupted();
+}
+
+int tls_send_some(strand_tls *tls)
+{
+    STRAND_TRY {
+        return tls_send(tls);
+    }
+    STRAND_CATCH(&STRAND_INTERRUPTED, e) {
+        return 0;
+    }
+    STRAND_END
+    return 0;
+}
+
+void tls_send_left(strand_tls *tls)
+{
+    while (take_over(tls) && sends_all(tls)) {
+    }
+}

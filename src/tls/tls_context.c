@@ -1,0 +1,221 @@
+/*
+ * Contexts: an SSL_CTX of OpenSSL with the rules of this library, and what its streams need beside it.
+ */
+#include "tls.h"
+
+#include <openssl/err.h>
+#include <openssl/pem.h>
+
+#include <stdio.h>
+
+/* ---- PEM: a path or the text itself --------------------------------------------------------------------------- */
+
+static BIO *open_pem(const char *pem)
+{
+    return strncmp(pem, "-----BEGIN", 10) == 0 ? BIO_new_mem_buf(pem, -1) : BIO_new_file(pem, "r");
+}
+
+/* For messages: never the text of a key. */
+static const char *name_of(const char *pem)
+{
+    return strncmp(pem, "-----BEGIN", 10) == 0 ? "a text" : pem;
+}
+
+/* No passphrase is asked for: that would block at the terminal. */
+static int no_passphrase(char *text, int room, int writing, void *arg)
+{
+    (void)text, (void)room, (void)writing, (void)arg;
+    return -1;
+}
+
+/* Whether the queue says no more than that the file has no further entry. */
+static bool at_end(void)
+{
+    unsigned long error = ERR_peek_last_error();
+    bool end = ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+    if (end)
+        ERR_clear_error();
+    return end;
+}
+
+/* The own certificate, and those between it and the root. Returns whether all were read. */
+static bool read_chain(SSL_CTX *ssl, BIO *file)
+{
+    X509 *own = PEM_read_bio_X509_AUX(file, NULL, no_passphrase, NULL);
+    bool good = own && SSL_CTX_use_certificate(ssl, own) == 1;
+    X509_free(own);
+    while (good) {
+        X509 *next = PEM_read_bio_X509(file, NULL, no_passphrase, NULL);
+        if (!next)
+            return at_end();
+        good = SSL_CTX_add0_chain_cert(ssl, next) == 1;
+        if (!good)
+            X509_free(next);
+    }
+    return false;
+}
+
+static bool read_key(SSL_CTX *ssl, BIO *file)
+{
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(file, NULL, no_passphrase, NULL);
+    bool good = key && SSL_CTX_use_PrivateKey(ssl, key) == 1;
+    EVP_PKEY_free(key);
+    return good;
+}
+
+static bool read_trust(SSL_CTX *ssl, BIO *file)
+{
+    X509_STORE *store = SSL_CTX_get_cert_store(ssl);
+    int count = 0;
+    for (X509 *root; (root = PEM_read_bio_X509_AUX(file, NULL, no_passphrase, NULL)); count++) {
+        bool good = X509_STORE_add_cert(store, root) == 1 && SSL_CTX_add_client_CA(ssl, root) == 1;
+        X509_free(root);
+        if (!good)
+            return false;
+    }
+    return at_end() && count > 0;
+}
+
+static bool read_revoked(SSL_CTX *ssl, BIO *file)
+{
+    X509_STORE *store = SSL_CTX_get_cert_store(ssl);
+    int count = 0;
+    for (X509_CRL *list; (list = PEM_read_bio_X509_CRL(file, NULL, no_passphrase, NULL)); count++) {
+        bool good = X509_STORE_add_crl(store, list) == 1;
+        X509_CRL_free(list);
+        if (!good)
+            return false;
+    }
+    return at_end() && count > 0 && X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+}
+
+/* Let a function read a file or a text. Throws if it cannot. */
+static void load(strand_tls_context *context, const char *what, const char *pem, bool (*read)(SSL_CTX *, BIO *))
+{
+    BIO *file = open_pem(pem);
+    bool good = file && read(context->ssl, file);
+    BIO_free(file);
+    if (!good)
+        tls_refuse(-EINVAL, what, name_of(pem));
+}
+
+/* ---- rules ----------------------------------------------------------------------------------------------------- */
+
+/* "h2,http/1.1" as the handshake has it: each name behind its length. */
+static void set_protocols(strand_tls_context *context, const char *names)
+{
+    size_t size = 0;
+    for (const char *name = names; *name;) {
+        size_t length = strcspn(name, ",");
+        if (length == 0 || length > 255 || size + 1 + length > sizeof context->protocols)
+            tls_refuse(-EINVAL, "an empty or too long name of a protocol: ", names);
+        context->protocols[size] = (unsigned char)length;
+        memcpy(context->protocols + size + 1, name, length);
+        size += 1 + length;
+        name += length + (name[length] == ',');
+    }
+    context->protocols_size = size;
+    if (SSL_CTX_set_alpn_protos(context->ssl, context->protocols, (unsigned)size) != 0)
+        tls_refuse(-ENOMEM, "no memory", NULL);
+}
+
+/* A server takes the first of its own protocols that the client has too, and refuses a client that has none of them. */
+static int choose_protocol(SSL *ssl, const unsigned char **chosen, unsigned char *size, const unsigned char *offered,
+                           unsigned offered_size, void *arg)
+{
+    (void)ssl;
+    strand_tls_context *context = arg;
+    if (!context->protocols_size)
+        return SSL_TLSEXT_ERR_NOACK;
+    unsigned char *found;
+    if (SSL_select_next_proto(&found, size, context->protocols, (unsigned)context->protocols_size, offered,
+                              offered_size) != OPENSSL_NPN_NEGOTIATED)
+        return SSL_TLSEXT_ERR_ALERT_FATAL;
+    *chosen = found;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+static void set_rules(strand_tls_context *context, const strand_tls_attr *attr)
+{
+    SSL_CTX *ssl = context->ssl;
+    SSL_CTX_set_min_proto_version(ssl, attr->only_1_3 ? TLS1_3_VERSION : TLS1_2_VERSION);
+    SSL_CTX_set_options(ssl, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE);
+    SSL_CTX_set_mode(ssl,
+                     SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_max_early_data(ssl, 0);
+    SSL_CTX_set_alpn_select_cb(ssl, choose_protocol, context);
+    SSL_CTX_set_session_id_context(ssl, (const unsigned char *)"strand", 6);
+    context->unverified = attr->unverified;
+    context->clients = attr->clients;
+}
+
+static void load_all(strand_tls_context *context, const strand_tls_attr *attr)
+{
+    if (attr->certificates)
+        load(context, "certificates of ", attr->certificates, read_chain);
+    if (attr->key && !attr->certificates)
+        tls_refuse(-EINVAL, "a key without a certificate: ", name_of(attr->key));
+    if (attr->certificates)
+        load(context, "key of ", attr->key ? attr->key : attr->certificates, read_key);
+    if (attr->trust)
+        load(context, "trusted certificates of ", attr->trust, read_trust);
+    context->trusting = attr->trust != NULL;
+    if (attr->revoked)
+        load(context, "revoked certificates of ", attr->revoked, read_revoked);
+    if (attr->protocols)
+        set_protocols(context, attr->protocols);
+    context->certified = attr->certificates != NULL;
+    ERR_clear_error(); /* what was tried on the way */
+}
+
+bool tls_context_trust(strand_tls_context *context)
+{
+    CRYPTO_THREAD_write_lock(context->lock);
+    if (!context->trusting)
+        context->trusting = SSL_CTX_set_default_verify_paths(context->ssl) == 1;
+    bool trusting = context->trusting;
+    CRYPTO_THREAD_unlock(context->lock);
+    return trusting;
+}
+
+/* ---- opening and closing --------------------------------------------------------------------------------------- */
+
+static void drop(strand_tls_context **context)
+{
+    strand_tls_context_close(*context);
+}
+
+strand_tls_context *strand_tls_context_open(const strand_tls_attr *given)
+{
+    strand_tls_attr attr = {.size = sizeof attr};
+    if (given && (given->size < sizeof given->size || given->size > 4096))
+        tls_refuse(-EINVAL, "strand_tls_attr without its size (STRAND_TLS_ATTR)", NULL);
+    if (given)
+        memcpy(&attr, given, given->size < sizeof attr ? given->size : sizeof attr);
+    ERR_clear_error();
+    strand_tls_context *context __attribute__((cleanup(drop))) = OPENSSL_zalloc(sizeof *context);
+    if (!context)
+        tls_refuse(-ENOMEM, "no memory", NULL);
+    context->references = 1;
+    context->lock = CRYPTO_THREAD_lock_new();
+    context->carrier = tls_carrier_open();
+    context->ssl = SSL_CTX_new(TLS_method());
+    if (!context->lock || !context->carrier || !context->ssl)
+        tls_refuse(-ENOMEM, "no memory", NULL);
+    set_rules(context, &attr);
+    load_all(context, &attr);
+    strand_tls_context *opened = context;
+    context = NULL;
+    return opened;
+}
+
+void strand_tls_context_close(strand_tls_context *context)
+{
+    int left = 0;
+    if (!context || (context->lock && CRYPTO_atomic_add(&context->references, -1, &left, context->lock) && left > 0))
+        return;
+    SSL_CTX_free(context->ssl);
+    BIO_meth_free(context->carrier);
+    CRYPTO_THREAD_lock_free(context->lock);
+    OPENSSL_free(context);
+}

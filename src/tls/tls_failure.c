@@ -1,0 +1,89 @@
+/*
+ * What OpenSSL's results mean: negated errno codes, and a sentence for people.
+ */
+#include "tls.h"
+
+#include <openssl/err.h>
+
+#include <stdio.h>
+
+int tls_note(strand_tls *tls, int code, const char *words)
+{
+    snprintf(tls->why, sizeof tls->why, "%s", words);
+    return code;
+}
+
+static const char *reason_of(unsigned long error)
+{
+    const char *text = ERR_reason_error_string(error);
+    return text ? text : "no reason is known";
+}
+
+/* Alerts by which the peer refuses a certificate, or the lack of one. */
+static bool refuses_certificate(int reason)
+{
+    int alert = reason - SSL_AD_REASON_OFFSET;
+    return (alert >= SSL_AD_BAD_CERTIFICATE && alert <= SSL_AD_CERTIFICATE_UNKNOWN) || alert == SSL_AD_UNKNOWN_CA ||
+           alert == SSL_AD_ACCESS_DENIED || alert == SSL_AD_CERTIFICATE_REQUIRED;
+}
+
+/* A failure for good, by the error queue. */
+static int fail(strand_tls *tls)
+{
+    unsigned long error = ERR_peek_error();
+    int reason = ERR_GET_REASON(error);
+    if (tls->no_memory || reason == ERR_R_MALLOC_FAILURE)
+        return tls_note(tls, -ENOMEM, "there is no memory");
+    if (tls->refused[0])
+        return tls_note(tls, -EKEYREJECTED, tls->refused);
+    if (reason == SSL_R_UNEXPECTED_EOF_WHILE_READING)
+        return tls_note(tls, -ECONNABORTED,
+                        tls->ready ? "the connection ended without the end of TLS: bytes may be missing"
+                                   : "the connection ended in the handshake");
+    if (reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE)
+        return tls_note(tls, -EKEYREJECTED, reason_of(error));
+    bool alert = reason > SSL_AD_REASON_OFFSET && reason < SSL_AD_REASON_OFFSET + 256;
+    char words[TLS_WHY];
+    snprintf(words, sizeof words, alert ? "the peer refuses the connection: %s" : "TLS: %s", reason_of(error));
+    return tls_note(tls, alert && refuses_certificate(reason) ? -EACCES : -EPROTO, words);
+}
+
+int tls_outcome(strand_tls *tls, int result)
+{
+    int kind = SSL_get_error(tls->ssl, result);
+    if (kind == SSL_ERROR_NONE)
+        return result;
+    if (kind == SSL_ERROR_ZERO_RETURN)
+        return 0;
+    if (kind == SSL_ERROR_WANT_READ)
+        return TLS_WANTS_BYTES;
+    tls->failed = fail(tls);
+    ERR_clear_error();
+    return tls->failed;
+}
+
+void tls_refuse(int code, const char *words, const char *subject)
+{
+    unsigned long error = ERR_peek_last_error();
+    const char *reason = error ? reason_of(error) : NULL;
+    if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE)
+        code = -ENOMEM;
+    ERR_clear_error();
+    strand_throw_with(&STRAND_TLS_ERROR, STRAND_THROW_INFO(.code = code), "%s%s%s%s", words, subject ? subject : "",
+                      reason ? ": " : "", reason ? reason : "");
+}
+
+const strand_kind STRAND_TLS_ERROR = STRAND_KIND("STRAND_TLS_ERROR", &STRAND_ERROR);
+
+const char *strand_tls_failure(strand_tls *tls)
+{
+    return tls ? tls->why : "";
+}
+
+int64_t strand_tls_must(strand_tls *tls, int64_t result)
+{
+    if (result < 0)
+        strand_throw_with(&STRAND_TLS_ERROR, STRAND_THROW_INFO(.code = (int)result), "%s",
+                          tls && tls->why[0] ? tls->why : strerrordesc_np((int)-result));
+    return result;
+}

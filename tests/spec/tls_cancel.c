@@ -1,0 +1,149 @@
+/*
+ * Interruption of streams of TLS: at every point of a handshake, and where a write has no room.
+ */
+#define SUITE tls_cancel
+#include "tls_pair.h"
+
+#include "strand/sync.h"
+
+/* ---- a wire that stops after a number of bytes ----------------------------------------------------------- */
+
+static int far[2];           /* the wire's ends of the connections to the client and to the server */
+enum { FIRST_FLIGHT = 300 }; /* fewer bytes than a client's first message and its answer: no end can be done */
+static int64_t allowance;    /* how many bytes it carries, of both directions together */
+static strand_event spent;
+
+static void *carry(void *from)
+{
+    int in = far[from != NULL], out = far[from == NULL];
+    for (char byte; strand_read(in, &byte, 1) == 1;) {
+        if (--allowance < 0) {
+            strand_event_set(&spent);
+            strand_sleep(FOREVER);
+        }
+        if (strand_write_all(out, &byte, 1) != 1)
+            break;
+    }
+    return NULL;
+}
+
+static void open_wire(void)
+{
+    open_pair();
+    int first[2] = {pair[0], pair[1]};
+    open_pair();
+    client = strand_tls_client(trusting, first[0], "example.org");
+    served = strand_tls_server(serving, pair[1]);
+    far[0] = first[1];
+    far[1] = pair[0];
+    spent = (strand_event)STRAND_EVENT_INIT;
+}
+
+/* The handshakes over a wire that carries so many bytes, and then cancels both. Returns whether it was too short. */
+static bool shake_over(int64_t bytes)
+{
+    open_wire();
+    allowance = bytes;
+    bool cut = false;
+    {
+        STRAND_SCOPE(wires);
+        strand_spawn(wires, carry, NULL);
+        strand_spawn(wires, carry, TEST_PTR(1));
+        STRAND_SCOPE(scope);
+        strand ends[] = {strand_spawn(scope, shake_hands, client), strand_spawn(scope, shake_hands, served)};
+        strand_case cases[] = {strand_on_event(&spent), strand_on_end(ends[1])};
+        cut = strand_select(cases, 2, STRAND_SELECT_ORDERED) == 0;
+        for (int i = 0; i < 2; i++) {
+            if (cut)
+                strand_cancel(ends[i], "because");
+            if (cut ? !test_join_interrupted(ends[i]) && bytes < FIRST_FLIGHT : strand_join(ends[i]) != NULL)
+                CHECK_FAIL("end %d after %lld bytes", i, (long long)bytes);
+        }
+        strand_scope_cancel(wires, "over");
+    }
+    close_streams();
+    CHECK_EQ(strand_close(far[0]), 0);
+    CHECK_EQ(strand_close(far[1]), 0);
+    return cut;
+}
+
+TEST_INSIDE(a_handshake_is_interrupted_at_every_point_and_leaves_nothing)
+{
+    open_contexts(NULL, NULL);
+    CHECK(!shake_over(1000000)); /* what the first run opens for good */
+    int descriptors = test_count_entries("/proc/self/fd");
+    int64_t bytes = 0, step = test_seed() ? 211 : 37;
+    while (shake_over(bytes))
+        bytes += step;
+    CHECK(bytes > 500);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), descriptors);
+    close_contexts();
+}
+
+static void *shake_in_time(void *arg)
+{
+    STRAND_DEADLINE(strand_in(STRAND_MS));
+    strand_tls_handshake(client);
+    return arg;
+}
+
+TEST_INSIDE(a_handshake_that_was_interrupted_goes_on)
+{
+    open_all();
+    CHECK_THROWS(shake_in_time, NULL, &STRAND_TIMED_OUT); /* the server does not answer */
+    CHECK_THROWS(shake_in_time, NULL, &STRAND_TIMED_OUT);
+    shake();
+    close_all();
+}
+
+/* ---- writes ------------------------------------------------------------------------------------------------ */
+
+static int64_t taken;
+
+/* Writes bytes that count up until it is interrupted. */
+static void *write_on(void *arg)
+{
+    static unsigned char bytes[10007];
+    for (;;) {
+        for (size_t i = 0; i < sizeof bytes; i++)
+            bytes[i] = (unsigned char)((taken + (int64_t)i) % 251);
+        taken += strand_tls_must(client, strand_tls_write(client, bytes, sizeof bytes));
+    }
+    return arg;
+}
+
+static void *end_client(void *arg)
+{
+    CHECK_EQ(strand_tls_shutdown(client), 0);
+    return arg;
+}
+
+static int64_t read_to_the_end(void)
+{
+    static unsigned char buffer[5000];
+    int64_t count = 0;
+    for (int64_t got; (got = strand_tls_must(served, strand_tls_read(served, buffer, sizeof buffer))) > 0;)
+        for (int64_t i = 0; i < got; i++, count++)
+            if (buffer[i] != count % 251)
+                CHECK_FAIL("byte %lld", (long long)count);
+    return count;
+}
+
+TEST_INSIDE(an_interrupted_write_has_written_what_it_says)
+{
+    open_all();
+    shake();
+    taken = 0;
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 3; i++) {
+        strand writer = strand_spawn(scope, write_on, NULL);
+        test_await_blocked("waits for descriptor", 1);
+        strand_cancel(writer, "because");
+        CHECK(test_join_interrupted(writer));
+    }
+    CHECK(taken > 0);
+    strand ending = strand_spawn(scope, end_client, NULL);
+    CHECK_EQ(read_to_the_end(), taken);
+    strand_join(ending);
+    close_all();
+}

@@ -1,0 +1,199 @@
+/*
+ * Which certificates are accepted, and what a refusal says.
+ */
+#define SUITE tls_certificates
+#include "tls_pair.h"
+
+static struct made stranger, expired, early, between, below, person;
+
+static void make_others(void)
+{
+    make_usual();
+    if (stranger.key)
+        return;
+    MAKE(&stranger, .subject = "stranger", .names = "DNS:example.org");
+    MAKE(&expired, .subject = "old", .names = "DNS:example.org", .issuer = &authority, .from_days = -9, .to_days = -2);
+    MAKE(&early, .subject = "young", .names = "DNS:example.org", .issuer = &authority, .from_days = 2, .to_days = 9);
+    MAKE(&between, .subject = "between", .issuer = &authority, .authority = true);
+    MAKE(&below, .subject = "below", .names = "DNS:*.example.org", .issuer = &between);
+    MAKE(&person, .subject = "person", .issuer = &authority);
+}
+
+/* A handshake with the server of these certificates, as a client that wants this host. Returns the client's result. */
+static int visit(const char *certificates, const char *host)
+{
+    open_contexts(NULL, STRAND_TLS_ATTR(.certificates = certificates));
+    open_streams(host);
+    int of_server;
+    int result = shake_both(&of_server);
+    if (result == -EKEYREJECTED)
+        CHECK_EQ(of_server, -EACCES); /* the client has said why it leaves */
+    else
+        CHECK_EQ(of_server, 0);
+    return result;
+}
+
+static void check_refused(const struct made *m, const char *host, const char *words)
+{
+    CHECK_EQ(visit(m->pem, host), -EKEYREJECTED);
+    CHECK_CONTAINS(strand_tls_failure(client), words);
+    close_all();
+}
+
+TEST_INSIDE(a_refusal_says_which_certificate_and_why)
+{
+    make_others();
+    check_refused(&expired, "example.org", "certificate 0 (CN = old): certificate has expired");
+    check_refused(&early, "example.org", "certificate 0 (CN = young): certificate is not yet valid");
+    check_refused(&stranger, "example.org", "certificate 0 (CN = stranger): self-signed certificate");
+    check_refused(&below, "www.example.org", "certificate 0 (CN = below): unable to get local issuer certificate");
+    check_refused(&server, "example.com", "certificate 0 (CN = server): hostname mismatch");
+    check_refused(&server, "127.0.0.2", "certificate 0 (CN = server): IP address mismatch");
+    check_refused(&person, "person", "hostname mismatch"); /* a common name is no name of a host */
+}
+
+TEST_INSIDE(names_and_addresses_of_a_server_are_accepted)
+{
+    make_others();
+    static char chain[16384];
+    snprintf(chain, sizeof chain, "%s%s", below.pem, between.public_pem);
+    struct {
+        const char *certificates, *host;
+    } good[] = {{server.pem, "example.org"}, {server.pem, "127.0.0.1"}, {chain, "www.example.org"}};
+    for (size_t i = 0; i < 3; i++) {
+        if (visit(good[i].certificates, good[i].host))
+            CHECK_FAIL("%s: %s", good[i].host, strand_tls_failure(client));
+        close_all();
+    }
+}
+
+TEST_INSIDE(a_client_can_do_without_the_check)
+{
+    make_others();
+    open_contexts(STRAND_TLS_ATTR(.unverified = true), STRAND_TLS_ATTR(.certificates = stranger.pem));
+    open_streams("example.org");
+    shake();
+    close_all();
+}
+
+/* ---- revoked ------------------------------------------------------------------------------------------------ */
+
+/* A list of the authority's, with the certificate in it unless that is NULL. */
+static void make_list(const struct made *revoked, char *text, size_t room)
+{
+    X509_CRL *list = X509_CRL_new();
+    ASN1_TIME *now = X509_gmtime_adj(NULL, -3600), *then = X509_gmtime_adj(NULL, 3600);
+    CHECK(list && X509_CRL_set_version(list, 1) && X509_CRL_set1_lastUpdate(list, now) &&
+          X509_CRL_set1_nextUpdate(list, then));
+    CHECK(X509_CRL_set_issuer_name(list, X509_get_subject_name(authority.certificate)));
+    if (revoked) {
+        X509_REVOKED *entry = X509_REVOKED_new();
+        X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(revoked->certificate));
+        X509_REVOKED_set_revocationDate(entry, now);
+        X509_CRL_add0_revoked(list, entry);
+    }
+    CHECK(X509_CRL_sign(list, authority.key, EVP_sha256()));
+    BIO *memory = BIO_new(BIO_s_mem());
+    CHECK(PEM_write_bio_X509_CRL(memory, list));
+    made_text(memory, text, room);
+    X509_CRL_free(list);
+    ASN1_TIME_free(now);
+    ASN1_TIME_free(then);
+}
+
+static int visit_by_list(const struct made *revoked, const char **failure)
+{
+    static char text[4096];
+    static char words[400];
+    make_list(revoked, text, sizeof text);
+    open_contexts(STRAND_TLS_ATTR(.trust = authority.public_pem, .revoked = text), NULL);
+    open_streams("example.org");
+    int of_server;
+    int result = shake_both(&of_server);
+    snprintf(words, sizeof words, "%s", strand_tls_failure(client));
+    *failure = words;
+    close_all();
+    return result;
+}
+
+TEST_INSIDE(a_revoked_certificate_is_refused)
+{
+    make_others();
+    const char *failure;
+    CHECK_EQ(visit_by_list(&person, &failure), 0);
+    CHECK_EQ(visit_by_list(&server, &failure), -EKEYREJECTED);
+    CHECK_STR(failure, "certificate 0 (CN = server): certificate revoked");
+}
+
+/* ---- of clients ---------------------------------------------------------------------------------------------- */
+
+/* Both handshakes with a client that has this certificate, or none. Returns the server's result. */
+static int introduce(const struct made *m, enum strand_tls_clients clients)
+{
+    make_others();
+    open_contexts(STRAND_TLS_ATTR(.certificates = m ? m->pem : NULL, .trust = authority.public_pem),
+                  STRAND_TLS_ATTR(.certificates = server.pem, .trust = authority.public_pem, .clients = clients));
+    open_streams("example.org");
+    int of_server;
+    CHECK_EQ(shake_both(&of_server), 0);
+    return of_server;
+}
+
+static void check_client_hears(void)
+{
+    char byte;
+    CHECK_EQ(strand_tls_read(client, &byte, 1), -EACCES);
+    CHECK_CONTAINS(strand_tls_failure(client), "the peer refuses the connection");
+    close_all();
+}
+
+TEST_INSIDE(a_server_asks_for_certificates_of_clients)
+{
+    strand_tls_info info = {.size = sizeof info};
+    CHECK_EQ(introduce(&person, STRAND_TLS_CLIENTS_REQUIRED), 0);
+    CHECK_EQ(strand_tls_info_get(served, &info), 0);
+    CHECK_STR(info.peer, "CN = person");
+    close_all();
+    CHECK_EQ(introduce(NULL, STRAND_TLS_CLIENTS_ASKED), 0);
+    close_all();
+    CHECK_EQ(introduce(&person, STRAND_TLS_CLIENTS_UNASKED), 0);
+    close_all();
+}
+
+TEST_INSIDE(a_client_hears_that_its_certificate_was_refused)
+{
+    CHECK_EQ(introduce(NULL, STRAND_TLS_CLIENTS_REQUIRED), -EKEYREJECTED);
+    CHECK_CONTAINS(strand_tls_failure(served), "did not return a certificate");
+    check_client_hears();
+    CHECK_EQ(introduce(&stranger, STRAND_TLS_CLIENTS_ASKED), -EKEYREJECTED);
+    CHECK_CONTAINS(strand_tls_failure(served), "certificate 0 (CN = stranger): self-signed certificate");
+    check_client_hears();
+}
+
+/* ---- contexts ------------------------------------------------------------------------------------------------- */
+
+static void check_no_context(const strand_tls_attr *attr, const char *words)
+{
+    STRAND_TRY {
+        strand_tls_context_open(attr);
+        CHECK_FAIL("a context in spite of: %s", words);
+    }
+    STRAND_CATCH(&STRAND_TLS_ERROR, e) {
+        CHECK_EQ(strand_exception_code(e), -EINVAL);
+        CHECK_CONTAINS(strand_exception_text(e), words);
+    }
+    STRAND_END
+}
+
+TEST_INSIDE(a_context_that_cannot_be_made_says_why)
+{
+    make_others();
+    check_no_context(STRAND_TLS_ATTR(.certificates = "/nowhere/own.pem"), "certificates of /nowhere/own.pem: ");
+    check_no_context(STRAND_TLS_ATTR(.certificates = server.public_pem), "key of a text: ");
+    check_no_context(STRAND_TLS_ATTR(.certificates = server.public_pem, .key = person.pem), "key values mismatch");
+    check_no_context(STRAND_TLS_ATTR(.key = person.pem), "a key without a certificate");
+    check_no_context(STRAND_TLS_ATTR(.trust = "/dev/null"), "trusted certificates of /dev/null");
+    check_no_context(STRAND_TLS_ATTR(.revoked = "/dev/null"), "revoked certificates of /dev/null");
+    check_no_context(STRAND_TLS_ATTR(.protocols = "h2,,http/1.1"), "name of a protocol");
+    check_no_context(&(strand_tls_attr){0}, "without its size");
+}
