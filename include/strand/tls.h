@@ -27,7 +27,8 @@
  * the other direction as it is.
  *
  * One strand may read while another one writes, shuts down or closes. Several readers, and several writers, are served
- * in FIFO order. Buffers may lie on the caller's stack. The calls need about 24 KiB of stack in a handshake.
+ * in FIFO order. Buffers may lie on the caller's stack. A handshake uses some 10 KiB of stack, which the usual size
+ * has.
  *
  * Which callers:
  *

@@ -1,5 +1,5 @@
 /*
- * What OpenSSL's results mean: negated errno codes, and a sentence for people.
+ * What OpenSSL's results mean: negated errno codes, and a sentence about the reason.
  */
 #include "tls.h"
 
