@@ -368,7 +368,8 @@ static strand_tls_info read_info(strand_tls *tls)
     const unsigned char *protocol;
     unsigned size;
     SSL_get0_alpn_selected(tls->ssl, &protocol, &size);
-    memcpy(tls->protocol, protocol, size);
+    if (size)
+        memcpy(tls->protocol, protocol, size);
     tls->protocol[size] = 0;
     const char *name = SSL_get_servername(tls->ssl, TLSEXT_NAMETYPE_host_name);
     return (strand_tls_info){.version = SSL_get_version(tls->ssl),
