@@ -42,6 +42,8 @@ def symbols(folder):
         name = f"{path.parent.name}/{path.stem}"
         if not any(pathlib.Path("src", name + end).exists() for end in (".c", ".S")):
             continue  # an object of a file that is gone
+        if path.parent.name not in LAYERS:
+            continue  # of a satellite, which links with the library as a program does
         out = subprocess.run(["nm", "-P", str(path)], capture_output=True, text=True, check=True).stdout
         for line in out.splitlines():
             symbol, kind = line.split()[:2]
