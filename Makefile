@@ -591,7 +591,7 @@ accepted := $(wildcard tests/accept/*.c tests/accept/*.cc)
 example-sources := $(wildcard examples/*.c examples/*/*.c)
 # Those that need no more than the library and the server's parser; turtle and ledger are made by their own targets.
 examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline $(OUT)/examples/crowd \
-	$(OUT)/examples/bank $(OUT)/examples/chat $(OUT)/examples/profileprocess
+	$(OUT)/examples/bank $(OUT)/examples/chat $(OUT)/examples/profileprocess $(if $(filter names,$(built-satellites)),$(OUT)/examples/host)
 # example-objects FOLDER: the objects of this example, and those that the examples share
 example-objects = $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard $(if $(1),examples/$(1)/*.c) examples/common/*.c))
 fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/*.c))
@@ -680,6 +680,9 @@ $(OUT)/examples/chat: $(call example-objects,chat) $(library)
 	$(call link,$(CC))
 $(OUT)/examples/profileprocess: $(call example-objects,profileprocess) $(library)
 	$(call link,$(CC))
+$(OUT)/examples/host: $(call example-objects,host) $(OUT)/libstrand-names.a $(library)
+	$(call link,$(CC),$(call foreign-libraries,names))
+$(test-programs)/spec/names_example: | $(OUT)/examples/host
 $(OUT)/examples/turtle: $(call example-objects,turtle) $(library)
 	$(call link,$(CC),-lSDL2 -lm)
 $(OUT)/examples/ledger: $(call example-objects,ledger) $(library)
