@@ -33,7 +33,8 @@
  * Which callers:
  *
  *   any strand         all functions
- *   any thread         strand_tls_context_close, strand_tls_failure
+ *   any thread         strand_tls_context_close, strand_tls_context_replace, strand_tls_context_name,
+ *                      strand_tls_failure
  *   a signal handler   no function
  *
  * Suspension: functions marked STRAND_BLOCKS may suspend the caller and are cancellation points. strand_tls_close may
@@ -97,6 +98,19 @@ strand_tls_context *strand_tls_context_open(const strand_tls_attr *attr);
 /** Close a context. Its streams go on; the memory is freed, and the key wiped, with the last of them. NULL has no
  * effect. Any thread may call it. */
 void strand_tls_context_close(strand_tls_context *context);
+
+/**
+ * Make streams that are opened with `context` from now on use `other` instead: new certificates, without a restart and
+ * without the streams that are open. Further calls replace it again; `other` may itself be replaced. The caller still
+ * closes both contexts. Returns 0, or -EINVAL if one of them is missing, or if `other` leads back to `context`. Any
+ * thread may call it.
+ */
+int strand_tls_context_replace(strand_tls_context *context, strand_tls_context *other);
+/** Make servers of `context` use `other` for clients that ask for a host of this name (SNI): its certificate and its
+ * protocols. "*.example.org" stands for all names with one more part in front. The first name that fits counts. A
+ * client that asks for another name gets the certificate of `context`. The caller still closes both contexts. Returns
+ * 0, or -EINVAL if a context or a name is missing or both contexts are the same, or -ENOMEM. Any thread may call it. */
+int strand_tls_context_name(strand_tls_context *context, const char *name, strand_tls_context *other);
 
 /* ---- streams ------------------------------------------------------------------------------------------------ */
 

@@ -59,7 +59,9 @@ struct strand_tls_context {
     int references;      /* by CRYPTO_atomic_add, or under the lock where there are no atomics */
     CRYPTO_RWLOCK *lock;
     bool unverified, certified;
-    bool trusting; /* it has the certificates to trust; under the lock */
+    struct tls_name *names;        /* under the lock, as the next one */
+    strand_tls_context *successor; /* what further streams use, or NULL; it has a reference */
+    bool trusting;                 /* it has the certificates to trust; under the lock */
     enum strand_tls_clients clients;
     size_t protocols_size;
     unsigned char protocols[256]; /* as the handshake has them */
@@ -69,7 +71,7 @@ struct strand_tls_context {
 
 struct strand_tls {
     SSL *ssl;
-    strand_tls_context *context;
+    strand_tls_context *context, *named; /* named: by what the client has asked for, or NULL */
     int fd;
     strand_mutex lock;
     strand_semaphore reader, writer;
@@ -96,6 +98,15 @@ struct strand_tls {
 /** Load the system's trust if none was given: it takes some milliseconds, which a server does not need. Returns whether
  * that is possible. */
 bool tls_context_trust(strand_tls_context *context);
+
+/** A reference to the context that further streams of this one use. */
+strand_tls_context *tls_context_current(strand_tls_context *context);
+
+/* ---- tls_names.c -------------------------------------------------------------------------------------------- */
+
+/** OpenSSL's callback for the name that a client asks for. `context` is the strand_tls_context. */
+int tls_names_choose(SSL *ssl, int *alert, void *context);
+void tls_names_free(struct tls_name *names);
 
 /* ---- tls_bytes.c -------------------------------------------------------------------------------------------- */
 

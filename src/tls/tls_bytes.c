@@ -177,12 +177,16 @@ int tls_send(strand_tls *tls)
     }
 }
 
-/* Whether the role is the caller's now, because encrypted bytes wait that no writer sends [TL3]. */
+/* Whether the role is the caller's now, because encrypted bytes wait that no writer sends [TL3]. Only the writer looks
+ * at `sending`. */
 static bool take_over(strand_tls *tls)
 {
     tls_lock(tls);
-    bool unsent = !tls->write_failed && (tls_bytes_count(&tls->out) || tls_bytes_count(&tls->sending));
-    bool mine = unsent && strand_semaphore_try_acquire(&tls->writer) == 0;
+    bool mine = !tls->write_failed && strand_semaphore_try_acquire(&tls->writer) == 0;
+    if (mine && !tls_bytes_count(&tls->out) && !tls_bytes_count(&tls->sending)) {
+        strand_semaphore_release(&tls->writer);
+        mine = false;
+    }
     strand_mutex_unlock(&tls->lock);
     return mine;
 }

@@ -144,6 +144,8 @@ static void set_rules(strand_tls_context *context, const strand_tls_attr *attr)
                      SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
     SSL_CTX_set_max_early_data(ssl, 0);
     SSL_CTX_set_alpn_select_cb(ssl, choose_protocol, context);
+    SSL_CTX_set_tlsext_servername_callback(ssl, tls_names_choose);
+    SSL_CTX_set_tlsext_servername_arg(ssl, context);
     SSL_CTX_set_session_id_context(ssl, (const unsigned char *)"strand", 6);
     context->unverified = attr->unverified;
     context->clients = attr->clients;
@@ -214,8 +216,46 @@ void strand_tls_context_close(strand_tls_context *context)
     int left = 0;
     if (!context || (context->lock && CRYPTO_atomic_add(&context->references, -1, &left, context->lock) && left > 0))
         return;
+    strand_tls_context_close(context->successor);
+    tls_names_free(context->names);
     SSL_CTX_free(context->ssl);
     BIO_meth_free(context->carrier);
     CRYPTO_THREAD_lock_free(context->lock);
     OPENSSL_free(context);
+}
+
+/* ---- replacing -------------------------------------------------------------------------------------------------- */
+
+strand_tls_context *tls_context_current(strand_tls_context *context)
+{
+    int count;
+    CRYPTO_THREAD_read_lock(context->lock);
+    strand_tls_context *next = context->successor;
+    if (next)
+        CRYPTO_atomic_add(&next->references, 1, &count, next->lock);
+    CRYPTO_THREAD_unlock(context->lock);
+    if (!next) {
+        CRYPTO_atomic_add(&context->references, 1, &count, context->lock);
+        return context;
+    }
+    strand_tls_context *current = tls_context_current(next);
+    strand_tls_context_close(next);
+    return current;
+}
+
+int strand_tls_context_replace(strand_tls_context *context, strand_tls_context *other)
+{
+    if (!context || !other)
+        return -EINVAL;
+    strand_tls_context *current = tls_context_current(other); /* a chain stays short */
+    if (current == context) {
+        strand_tls_context_close(current);
+        return -EINVAL;
+    }
+    CRYPTO_THREAD_write_lock(context->lock);
+    strand_tls_context *old = context->successor;
+    context->successor = current;
+    CRYPTO_THREAD_unlock(context->lock);
+    strand_tls_context_close(old);
+    return 0;
 }

@@ -18,6 +18,7 @@ static void destroy(strand_tls *tls)
 {
     SSL_free(tls->ssl);
     strand_tls_context_close(tls->context);
+    strand_tls_context_close(tls->named);
     tls_bytes_free(&tls->in);
     tls_bytes_free(&tls->out);
     tls_bytes_free(&tls->sending);
@@ -64,13 +65,11 @@ static strand_tls *make(strand_tls_context *context, int fd)
     strand_tls *tls = OPENSSL_zalloc(sizeof *tls);
     if (!tls)
         return NULL;
-    int count;
-    CRYPTO_atomic_add(&context->references, 1, &count, context->lock);
-    tls->context = context;
+    tls->context = tls_context_current(context);
     tls->fd = fd;
     tls->reader = (strand_semaphore)STRAND_SEMAPHORE_INIT(1);
     tls->writer = (strand_semaphore)STRAND_SEMAPHORE_INIT(1);
-    tls->ssl = SSL_new(context->ssl);
+    tls->ssl = SSL_new(tls->context->ssl);
     if (!tls->ssl || !tls_carrier_set(tls) || !SSL_set_app_data(tls->ssl, tls)) {
         destroy(tls);
         ERR_clear_error();
@@ -79,16 +78,21 @@ static strand_tls *make(strand_tls_context *context, int fd)
     return tls;
 }
 
-static strand_tls *open_stream(strand_tls_context *context, int fd, bool verifies)
+static strand_tls *open_stream(strand_tls_context *context, int fd)
 {
     if (!context)
         tls_refuse(-EINVAL, "no context", NULL);
-    if (verifies && !tls_context_trust(context))
-        tls_refuse(-EINVAL, "the trust of the system", NULL);
     strand_tls *tls = make(context, fd);
     if (!tls)
         strand_throw_with(&STRAND_SYSTEM, STRAND_THROW_INFO(.code = -ENOMEM), "a stream of TLS: no memory");
     return tls;
+}
+
+/* A stream that is not made after all. */
+STRAND_NORETURN static void refuse_stream(strand_tls *tls, const char *words, const char *subject)
+{
+    destroy(tls);
+    tls_refuse(-EINVAL, words, subject);
 }
 
 /* The name or the address that the certificate must have. An address is not sent to the server. */
@@ -105,26 +109,29 @@ strand_tls *strand_tls_client(strand_tls_context *context, int fd, const char *h
 {
     if (!host || !*host)
         tls_refuse(-EINVAL, "a client needs the name of its server", NULL);
-    strand_tls *tls = open_stream(context, fd, context && !context->unverified);
-    if (!set_host(tls, host)) {
-        destroy(tls);
-        tls_refuse(-EINVAL, "not the name of a server: ", host);
-    }
+    strand_tls *tls = open_stream(context, fd);
+    bool verifies = !tls->context->unverified;
+    if (verifies && !tls_context_trust(tls->context))
+        refuse_stream(tls, "the trust of the system", NULL);
+    if (!set_host(tls, host))
+        refuse_stream(tls, "not the name of a server: ", host);
     ERR_clear_error();
     SSL_set_connect_state(tls->ssl);
-    SSL_set_verify(tls->ssl, context->unverified ? SSL_VERIFY_NONE : SSL_VERIFY_PEER,
-                   context->unverified ? NULL : tls_verify);
+    SSL_set_verify(tls->ssl, verifies ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, verifies ? tls_verify : NULL);
     return tls;
 }
 
 strand_tls *strand_tls_server(strand_tls_context *context, int fd)
 {
-    if (context && !context->certified)
-        tls_refuse(-EINVAL, "a server needs a certificate", NULL);
-    strand_tls *tls = open_stream(context, fd, context && context->clients != STRAND_TLS_CLIENTS_UNASKED);
+    strand_tls *tls = open_stream(context, fd);
+    enum strand_tls_clients clients = tls->context->clients;
+    if (!tls->context->certified)
+        refuse_stream(tls, "a server needs a certificate", NULL);
+    if (clients != STRAND_TLS_CLIENTS_UNASKED && !tls_context_trust(tls->context))
+        refuse_stream(tls, "the trust of the system", NULL);
     SSL_set_accept_state(tls->ssl);
-    int mode = context->clients == STRAND_TLS_CLIENTS_UNASKED ? SSL_VERIFY_NONE : SSL_VERIFY_PEER;
-    if (context->clients == STRAND_TLS_CLIENTS_REQUIRED)
+    int mode = clients == STRAND_TLS_CLIENTS_UNASKED ? SSL_VERIFY_NONE : SSL_VERIFY_PEER;
+    if (clients == STRAND_TLS_CLIENTS_REQUIRED)
         mode |= SSL_VERIFY_FAIL_IF_NO_PEER_CERT;
     SSL_set_verify(tls->ssl, mode, tls_verify);
     return tls;

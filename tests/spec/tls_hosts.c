@@ -1,0 +1,144 @@
+/*
+ * Several certificates: by the name that a client asks for, and one after the other; and programs of others as peers.
+ */
+#define SUITE tls_hosts
+#include "tls_pair.h"
+
+#include "strand/file.h"
+#include "strand/process.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+static struct made second, wild;
+
+static void make_hosts(void)
+{
+    make_usual();
+    if (second.key)
+        return;
+    MAKE(&second, .subject = "second", .names = "DNS:example.org,DNS:example.net", .issuer = &authority);
+    MAKE(&wild, .subject = "wild", .names = "DNS:*.example.com", .issuer = &authority);
+}
+
+/* The subject that a client of this host sees, whose handshake has to succeed. */
+static const char *seen_by(const char *host)
+{
+    static char peer[100];
+    strand_tls_info info = {.size = sizeof info};
+    open_streams(host);
+    shake();
+    CHECK_EQ(strand_tls_info_get(client, &info), 0);
+    snprintf(peer, sizeof peer, "%s", info.peer);
+    close_streams();
+    return peer;
+}
+
+TEST_INSIDE(a_server_has_a_certificate_for_each_name)
+{
+    make_hosts();
+    open_contexts(NULL, NULL);
+    strand_tls_context *others[] = {strand_tls_context_open(STRAND_TLS_ATTR(.certificates = second.pem)),
+                                    strand_tls_context_open(STRAND_TLS_ATTR(.certificates = wild.pem))};
+    CHECK_EQ(strand_tls_context_name(serving, "EXAMPLE.net", others[0]), 0);
+    CHECK_EQ(strand_tls_context_name(serving, "*.example.com", others[1]), 0);
+    CHECK_EQ(strand_tls_context_name(serving, "example.net", serving), -EINVAL);
+    CHECK_EQ(strand_tls_context_name(serving, "", others[0]), -EINVAL);
+    strand_tls_context_close(others[0]);
+    strand_tls_context_close(others[1]);
+    CHECK_STR(seen_by("example.net"), "CN = second");
+    CHECK_STR(seen_by("www.example.com"), "CN = wild");
+    CHECK_STR(seen_by("example.org"), "CN = server");
+    CHECK_STR(seen_by("127.0.0.1"), "CN = server");
+    close_contexts();
+}
+
+TEST_INSIDE(certificates_are_replaced_without_a_restart)
+{
+    make_hosts();
+    open_all();
+    strand_tls_context *new = strand_tls_context_open(STRAND_TLS_ATTR(.certificates = second.pem));
+    CHECK_EQ(strand_tls_context_replace(serving, new), 0);
+    CHECK_EQ(strand_tls_context_replace(new, serving), -EINVAL);
+    CHECK_EQ(strand_tls_context_replace(serving, NULL), -EINVAL);
+    strand_tls_context_close(new);
+    shake(); /* opened before */
+    strand_tls_info info = {.size = sizeof info};
+    CHECK_EQ(strand_tls_info_get(client, &info), 0);
+    CHECK_STR(info.peer, "CN = server");
+    close_streams();
+    CHECK_STR(seen_by("example.org"), "CN = second");
+    close_contexts();
+}
+
+/* ---- programs of others ----------------------------------------------------------------------------------------- */
+
+static int listener;
+static char trust[] = "/tmp/strand-tls-XXXXXX";
+
+/* Serves one connection: answers a request by a page, as HTTP has it. */
+static void *serve_page(void *arg)
+{
+    static const char page[] = "HTTP/1.0 200 OK\r\nContent-Length: 3\r\n\r\nhi\n";
+    char request[4096];
+    served = strand_tls_server(serving, strand_accept(listener));
+    int64_t got = strand_tls_read(served, request, sizeof request);
+    if (got > 0) {
+        CHECK_EQ(strand_tls_write_all(served, page, sizeof page - 1), sizeof page - 1);
+        CHECK_EQ(strand_tls_shutdown(served), 0);
+        while (strand_tls_read(served, request, sizeof request) > 0) {
+        }
+    }
+    CHECK_EQ(strand_tls_close(served), 0);
+    return arg;
+}
+
+/* Run a program against the server. The caller frees what it wrote. */
+static strand_captured visit_by(const char *const *argv)
+{
+    strand_captured captured = {.size = sizeof captured};
+    STRAND_SCOPE(scope);
+    strand s = strand_spawn(scope, serve_page, NULL);
+    strand_process_capture(STRAND_PROCESS_ATTR(.argv = argv), NULL, &captured);
+    strand_join(s);
+    return captured;
+}
+
+static void forget(strand_captured *captured)
+{
+    free(captured->output);
+    free(captured->errors);
+}
+
+static int begin_visits(void)
+{
+    open_contexts(NULL, NULL);
+    listener = strand_listen_tcp("127.0.0.1", 0);
+    int fd = mkstemp(trust);
+    CHECK(fd >= 0 && write(fd, authority.public_pem, strlen(authority.public_pem)) > 0);
+    close(fd);
+    return strand_tcp_port(listener);
+}
+
+static void end_visits(void)
+{
+    unlink(trust);
+    CHECK_EQ(strand_close(listener), 0);
+    close_contexts();
+}
+
+TEST_REAL_INSIDE(curl_gets_a_page)
+{
+    char url[64], where[64];
+    int port = begin_visits();
+    snprintf(url, sizeof url, "https://example.org:%d/", port);
+    snprintf(where, sizeof where, "example.org:%d:127.0.0.1", port);
+    const char *const argv[] = {"curl", "-sS", "--noproxy", "*", "--cacert", trust, "--resolve", where, url, NULL};
+    strand_captured captured = visit_by(argv);
+    CHECK_EQ(captured.end.code, 0);
+    CHECK_STR(captured.output, "hi\n");
+    forget(&captured);
+    end_visits();
+}
+
+TEST_OWN_STACKS(curl_gets_a_page, "it passes locals to a process");
