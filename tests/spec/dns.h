@@ -46,7 +46,7 @@ static const struct dns_record dns_records[] = {
 
 struct dns {
     int udp, tcp, port;
-    int asked, by_tcp; /* questions */
+    _Atomic int asked, by_tcp; /* questions */
     char servers[64];
 };
 
