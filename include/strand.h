@@ -7,6 +7,7 @@
  *   strand/date.h                        waiting for a date, by a clock that may be set
  *   strand/sync.h, strand/limit.h        locks, semaphores, events; concurrency limits and priorities
  *   strand/io.h                          descriptors, sockets, signals, and calls that block their thread
+ *   strand/socket.h                      datagrams, addresses, bytes in several buffers
  *   strand/names.h                       names and connecting by name (libstrand-names)
  *   strand/file.h                        files and directories
  *   strand/process.h                     processes: other programs as children of scopes

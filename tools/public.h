@@ -20,5 +20,6 @@
 #include "../include/strand/scheduler.h"
 #include "../include/strand/select.h"
 #include "../include/strand/sim.h"
+#include "../include/strand/socket.h"
 #include "../include/strand/sync.h"
 #pragma GCC visibility pop

@@ -87,6 +87,10 @@ struct strand_sim {
      * own lives on one of three shared fibres (strand/pool.h); its frames are copied out as soon as it suspends, and
      * the stack is overwritten. STRAND_STACKS=shared in the environment does this in runs without a seed too. */
     bool shared_stacks;
+
+    uint32_t losses;  /* lose one of this many simulated datagrams of UDP; 0: none */
+    uint32_t repeats; /* deliver one of this many twice; 0: none */
+    uint32_t delays;  /* let one of this many arrive late, after those that were sent later; 0: all in order */
 };
 typedef struct strand_sim strand_sim;
 

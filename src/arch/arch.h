@@ -321,6 +321,7 @@ int arch_fd_own(int fd);
 /* One more descriptor of the same open file description. */
 int arch_fd_twin(int fd);
 
+struct iovec;
 enum arch_fd_type {
     ARCH_FD_SOCKET, /* may block, but each call can avoid that */
     ARCH_FD_TCP,    /* likewise; a read that gets less than it had room for has drained it */
@@ -343,6 +344,10 @@ int arch_fd_type(int fd, int *own, struct arch_fd_object *object);
  * and never raises SIGPIPE. */
 int64_t arch_fd_read(int fd, enum arch_fd_type type, void *buffer, size_t size);
 int64_t arch_fd_write(int fd, enum arch_fd_type type, const void *buffer, size_t size);
+/* Likewise with several parts, one of which is not empty; together they have less than 2 GiB. */
+int64_t arch_fd_readv(int fd, enum arch_fd_type type, const struct iovec *parts, int count);
+int64_t arch_fd_writev(int fd, enum arch_fd_type type, const struct iovec *parts, int count);
+void *arch_fd_part(const struct iovec *parts, int number, size_t *size);
 /* Returns the current readiness: ARCH_IN, ARCH_OUT, ARCH_END, or a negated errno code. */
 int arch_fd_ready(int fd);
 int arch_fd_close(int fd);
@@ -354,6 +359,7 @@ int arch_fd_shutdown(int fd, int how);
 /* These make descriptors that don't block and are closed on exec; addresses as for the system. */
 int arch_fd_accept(int fd, void *address, uint32_t *length);
 int arch_fd_socket(int family); /* a stream */
+int arch_fd_socket_of_datagrams(int family);
 int arch_fd_bind(int fd, const void *address, uint32_t length);
 int arch_fd_listen(int fd, int backlog);
 int arch_fd_connect(int fd, const void *address, uint32_t length); /* -EINPROGRESS: under way */
@@ -379,6 +385,8 @@ struct arch_address {
 int arch_address_tcp(const char *host, int port, bool passive, bool look_up, struct arch_address *out, int most);
 /* Returns -ENAMETOOLONG if the path does not fit, -EINVAL if it is empty. "@" begins an abstract name. */
 int arch_address_unix(const char *path, struct arch_address *out);
+/* Likewise; the empty path is a name that the system chooses when a socket is bound to it. */
+int arch_address_of_name(const char *path, struct arch_address *out);
 /* The port in a TCP address, or -EAFNOSUPPORT. */
 int arch_address_port(const void *address, uint32_t length);
 /* Write an address like snprintf: "192.0.2.7:80", "[::1]:80", a path or "@" and an abstract name. Returns its length,
@@ -390,11 +398,35 @@ bool arch_address_is_host(const void *address, const struct arch_address *host);
 int arch_fd_port(int fd);
 /* The same, for the peer of a connected socket. */
 int arch_fd_peer(int fd, char *text, size_t room);
+int arch_address_family(const void *address);
 int arch_fd_both(int fd);
 /* Before a TCP listener is bound: its port is available again right after its end. */
 int arch_fd_reuse(int fd);
 /* Disable Nagle's algorithm. */
 int arch_fd_no_delay(int fd);
+
+/* ---- message.c: datagrams, and what goes with bytes -------------------------------------------------------- */
+
+/* As strand_address (strand/socket.h): a struct sockaddr_storage and its length. */
+struct __attribute__((may_alias)) arch_name {
+    uint64_t bytes[16];
+    uint32_t length;
+};
+/* As strand_datagram. */
+struct __attribute__((may_alias)) arch_datagram {
+    void *bytes;
+    size_t size;
+    size_t got;
+    struct arch_name *name;
+};
+/* The name that a socket is bound to. Returns 0 or a negated errno code. */
+int arch_fd_name(int fd, struct arch_name *out);
+int64_t arch_fd_receive_parts(int fd, const struct iovec *parts, int count);
+int64_t arch_fd_send_parts(int fd, const struct iovec *parts, int count);
+/* Take a datagram. Returns its size, which may be more than `size`, or a negated errno code. name: NULL, or gets the
+ * sender. */
+int64_t arch_fd_receive(int fd, void *buffer, size_t size, struct arch_name *name);
+int64_t arch_fd_send(int fd, const void *bytes, size_t size, const struct arch_name *name);
 
 /* Signals that are waited for (signal n: bit n - 1), from open to close. Earlier handlers of the host program are
  * called as well; otherwise the signal does nothing else. Each signal counts the descriptor up, and is recorded; a
@@ -463,7 +495,6 @@ int64_t arch_write(int fd, const void *bytes, size_t size);
 
 /* ---- file.c: files. Blocks the calling thread unless a function says otherwise ------------------------------ */
 
-struct iovec;
 struct stat;
 enum { ARCH_FILE_CWD = -100 };          /* as `dir`: the working directory */
 enum { ARCH_FILE_CREATES = 020001100 }; /* flags of an open that changes something: O_CREAT, O_TRUNC, O_TMPFILE */

@@ -134,18 +134,34 @@ static int would_wait(int fd, uint32_t direction, size_t *size)
     return (uint32_t)ready & direction ? 0 : -EAGAIN;
 }
 
+void *arch_fd_part(const struct iovec *parts, int number, size_t *size)
+{
+    *size = parts[number].iov_len;
+    return parts[number].iov_base;
+}
+
+/* The first part that is not empty. There is one. */
+static void *first_part(const struct iovec *parts, size_t *size)
+{
+    while (!parts->iov_len)
+        parts++;
+    return arch_fd_part(parts, 0, size);
+}
+
 /* EPERM comes from a sandbox; if it is the descriptor's own error, the plain call returns it again. */
 static bool nowait_refused(int64_t result)
 {
     return result == -EOPNOTSUPP || result == -ENOSYS || result == -EPERM;
 }
 
-static int64_t read_other(int fd, void *buffer, size_t size)
+/* A system that does not know RWF_NOWAIT gets the first part only that is not empty. */
+static int64_t read_other(int fd, const struct iovec *parts, int count)
 {
-    struct iovec part = {buffer, size};
-    ssize_t got = preadv2(fd, &part, 1, -1, RWF_NOWAIT);
+    ssize_t got = preadv2(fd, parts, count, -1, RWF_NOWAIT);
     if (got >= 0 || !nowait_refused(-errno))
         return got < 0 ? -errno : got;
+    size_t size;
+    void *buffer = first_part(parts, &size);
     int error = would_wait(fd, ARCH_IN, &size);
     if (error)
         return error;
@@ -157,9 +173,10 @@ int64_t arch_fd_read(int fd, enum arch_fd_type type, void *buffer, size_t size)
 {
     int64_t got;
     size = size < MOST_AT_ONCE ? size : MOST_AT_ONCE;
+    const struct iovec part = {buffer, size};
     do {
         if (type == ARCH_FD_OTHER) {
-            got = read_other(fd, buffer, size);
+            got = read_other(fd, &part, 1);
         } else {
             got = is_socket(type) ? recv(fd, buffer, size, MSG_DONTWAIT) : read(fd, buffer, size);
             got = got < 0 ? -errno : got;
@@ -168,32 +185,51 @@ int64_t arch_fd_read(int fd, enum arch_fd_type type, void *buffer, size_t size)
     return got;
 }
 
-static int64_t write_plainly(int fd, enum arch_fd_type type, const void *buffer, size_t size)
+int64_t arch_fd_readv(int fd, enum arch_fd_type type, const struct iovec *parts, int count)
 {
-    struct iovec part = {(void *)(uintptr_t)buffer, size};
-    ssize_t put = type == ARCH_FD_OTHER ? pwritev2(fd, &part, 1, -1, RWF_NOWAIT) : write(fd, buffer, size);
+    int64_t got;
+    do {
+        if (type == ARCH_FD_OTHER)
+            got = read_other(fd, parts, count);
+        else if (is_socket(type))
+            got = arch_fd_receive_parts(fd, parts, count);
+        else
+            got = (got = readv(fd, parts, count)) < 0 ? -errno : got;
+    } while (got == -EINTR);
+    return got;
+}
+
+static int64_t write_plainly(int fd, enum arch_fd_type type, const struct iovec *parts, int count)
+{
+    ssize_t put;
+    if (type == ARCH_FD_OTHER)
+        put = pwritev2(fd, parts, count, -1, RWF_NOWAIT);
+    else
+        put = count == 1 ? write(fd, parts->iov_base, parts->iov_len) : writev(fd, parts, count);
     if (put >= 0 || type != ARCH_FD_OTHER || !nowait_refused(-errno))
         return put < 0 ? -errno : put;
+    size_t size;
+    const void *bytes = first_part(parts, &size);
     size_t sure = size;
     int error = would_wait(fd, ARCH_OUT, &sure);
     if (error)
         return error;
-    put = write(fd, buffer, sure);
+    put = write(fd, bytes, sure);
     if (put < 0 && errno == EINVAL && sure < size) /* it takes whole records only */
-        put = write(fd, buffer, size);
+        put = write(fd, bytes, size);
     return put < 0 ? -errno : put;
 }
 
 /* SIGPIPE can't be suppressed for descriptors other than sockets: it is blocked meanwhile, and consumed if this call
  * has raised it. */
-static int64_t write_nosigpipe(int fd, enum arch_fd_type type, const void *buffer, size_t size)
+static int64_t write_nosigpipe(int fd, enum arch_fd_type type, const struct iovec *parts, int count)
 {
     sigset_t pipe, before, pending;
     sigemptyset(&pipe);
     sigaddset(&pipe, SIGPIPE);
     bool was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
     pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    int64_t result = write_plainly(fd, type, buffer, size);
+    int64_t result = write_plainly(fd, type, parts, count);
     if (result == -EPIPE && !was_pending) {
         const struct timespec now = {0};
         while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
@@ -207,11 +243,21 @@ int64_t arch_fd_write(int fd, enum arch_fd_type type, const void *buffer, size_t
 {
     int64_t put;
     size = size < MOST_AT_ONCE ? size : MOST_AT_ONCE;
+    const struct iovec part = {(void *)(uintptr_t)buffer, size};
     do {
         if (is_socket(type))
             put = (put = send(fd, buffer, size, MSG_DONTWAIT | MSG_NOSIGNAL)) < 0 ? -errno : put;
         else
-            put = write_nosigpipe(fd, type, buffer, size);
+            put = write_nosigpipe(fd, type, &part, 1);
+    } while (put == -EINTR);
+    return put;
+}
+
+int64_t arch_fd_writev(int fd, enum arch_fd_type type, const struct iovec *parts, int count)
+{
+    int64_t put;
+    do {
+        put = is_socket(type) ? arch_fd_send_parts(fd, parts, count) : write_nosigpipe(fd, type, parts, count);
     } while (put == -EINTR);
     return put;
 }
@@ -268,6 +314,11 @@ int arch_fd_accept(int fd, void *address, uint32_t *length)
 int arch_fd_socket(int family)
 {
     return result_of(socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+int arch_fd_socket_of_datagrams(int family)
+{
+    return result_of(socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
 int arch_fd_bind(int fd, const void *address, uint32_t length)

@@ -65,6 +65,15 @@ int arch_address_tcp(const char *host, int port, bool passive, bool look_up, str
     return count ? count : -ENOENT;
 }
 
+int arch_address_of_name(const char *path, struct arch_address *out)
+{
+    if (*path)
+        return arch_address_unix(path, out);
+    *out = (struct arch_address){.length = sizeof(sa_family_t), .family = AF_UNIX};
+    memcpy(out->bytes, &(struct sockaddr){.sa_family = AF_UNIX}, sizeof(sa_family_t));
+    return 0;
+}
+
 int arch_address_unix(const char *path, struct arch_address *out)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
@@ -82,6 +91,13 @@ int arch_address_unix(const char *path, struct arch_address *out)
     return 0;
 }
 
+int arch_address_family(const void *address)
+{
+    sa_family_t family;
+    memcpy(&family, address, sizeof family);
+    return family;
+}
+
 int arch_address_port(const void *address, uint32_t length)
 {
     const struct sockaddr *any = address;
@@ -92,13 +108,26 @@ int arch_address_port(const void *address, uint32_t length)
     return -EAFNOSUPPORT;
 }
 
+/* The system reports the length of a name that did not fit. */
+static uint32_t length_of(socklen_t length)
+{
+    return length < sizeof(struct sockaddr_storage) ? length : sizeof(struct sockaddr_storage);
+}
+
+int arch_fd_name(int fd, struct arch_name *out)
+{
+    socklen_t length = sizeof out->bytes;
+    if (getsockname(fd, (struct sockaddr *)out->bytes, &length) < 0)
+        return -errno;
+    out->length = length_of(length);
+    return 0;
+}
+
 int arch_fd_port(int fd)
 {
-    struct sockaddr_storage name;
-    socklen_t length = sizeof name;
-    if (getsockname(fd, (struct sockaddr *)&name, &length) < 0)
-        return -errno;
-    return arch_address_port(&name, length);
+    struct arch_name name;
+    int error = arch_fd_name(fd, &name);
+    return error ? error : arch_address_port(name.bytes, name.length);
 }
 
 static int path_text(const char *path, size_t length, char *text, size_t room)

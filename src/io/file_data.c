@@ -1,6 +1,7 @@
 /*
  * The bytes of files: reading, writing, copying, and what concerns the whole of them. The protocol block is in file.h.
  */
+#include "cursor.h"
 #include "file.h"
 
 #include "../sched/thread.h"
@@ -12,73 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { PARTS_MOST = 1024, AT_ONCE = 8 };
+enum { AT_ONCE = 8 };
 #define READ_MOST ((size_t)1 << 20)
 #define WRITE_MOST ((size_t)16 << 20)
 #define POSITION (-1) /* as an offset */
 
 /* ---- the caller's buffers ------------------------------------------------------------------------------------- */
-
-/* Where a transfer stands in the caller's buffers. */
-struct cursor {
-    const struct iovec *parts;
-    int count;
-    size_t at; /* bytes of parts[0] that are done */
-    size_t left;
-};
-
-/* Returns 0, or a negated errno code: what the system says of such buffers. */
-static int cursor_begin(struct cursor *cursor, const struct iovec *parts, int count)
-{
-    *cursor = (struct cursor){.parts = parts, .count = count};
-    if (count < 0 || count > PARTS_MOST)
-        return -EINVAL;
-    for (int i = 0; i < count; i++) {
-        if (parts[i].iov_len > (size_t)SSIZE_MAX - cursor->left)
-            return -EINVAL;
-        if (!parts[i].iov_base && parts[i].iov_len)
-            return -EFAULT;
-        cursor->left += parts[i].iov_len;
-    }
-    return 0;
-}
-
-/* Moves on by `size` bytes, which it copies out of `from`, or to `to`, unless that is NULL. */
-static void cursor_move(struct cursor *cursor, size_t size, const char *from, char *to)
-{
-    cursor->left -= size;
-    while (size) {
-        size_t here = cursor->parts->iov_len - cursor->at, step = size < here ? size : here;
-        char *at = (char *)cursor->parts->iov_base + cursor->at;
-        if (from)
-            memcpy(at, from, step);
-        else if (to)
-            memcpy(to, at, step);
-        from = from ? from + step : NULL;
-        to = to ? to + step : NULL;
-        size -= step;
-        cursor->at += step;
-        if (cursor->at == cursor->parts->iov_len) {
-            cursor->parts++;
-            cursor->count--;
-            cursor->at = 0;
-        }
-    }
-}
-
-/* Writes the parts of the next `size` bytes to `out`. Returns how many. */
-static int cursor_parts(const struct cursor *cursor, size_t size, struct iovec *out)
-{
-    int count = 0;
-    size_t at = cursor->at;
-    for (const struct iovec *part = cursor->parts; size; part++, at = 0) {
-        size_t here = part->iov_len - at, step = size < here ? size : here;
-        if (step)
-            out[count++] = (struct iovec){(char *)part->iov_base + at, step};
-        size -= step;
-    }
-    return count;
-}
 
 static bool lies_on_shared(struct thread *thread, const struct cursor *cursor)
 {
@@ -235,7 +175,7 @@ static int64_t write_next(struct file_call *call, struct cursor *cursor, int fd,
         op->count = 1;
         cursor_move(&source, size, NULL, op->parts[0].iov_base);
     } else {
-        op->count = cursor_parts(cursor, size, op->parts);
+        op->count = cursor_parts(cursor, size, op->parts, cursor->count);
     }
     int64_t put = file_run(call, op, false); /* [FI1] */
     if (put > 0)

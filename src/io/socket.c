@@ -1,7 +1,7 @@
 /*
  * Sockets: accepting, connecting, listening, dialling. How an operation waits is in descriptor.h.
  */
-#include "../../include/strand/io.h"
+#include "../../include/strand/socket.h"
 
 #include "descriptor.h"
 #include "offload.h"
@@ -21,15 +21,16 @@ enum { ADDRESSES = 16, BACKLOG = 4096 };
 #define ATTEMPT_MOST (5 * STRAND_S)
 #define ATTEMPT_LEAST (250 * STRAND_MS)
 
-int strand_accept(int fd)
+/* name: gets the address of the peer; or NULL. */
+static int accept_at(int fd, struct arch_name *name, const char *function)
 {
     struct operation op;
-    int got = operation_enter(&op, fd, SIDE_IN, "strand_accept");
+    int got = operation_enter(&op, fd, SIDE_IN, function);
     if (got < 0)
         return got;
     got = fd_adjust(op.thread, fd, arch_fd_unblock);
     while (got >= 0 && (got = operation_ready(&op)) == 0) {
-        got = fd_accept(op.thread, fd);
+        got = fd_accept(op.thread, fd, name);
         if (got == -EAGAIN)
             operation_drained(&op);
         else if (got != -ECONNABORTED)
@@ -42,6 +43,21 @@ int strand_accept(int fd)
         (void)fd_adjust(op.thread, got, arch_fd_no_delay);
     }
     return got;
+}
+
+int strand_accept(int fd)
+{
+    return accept_at(fd, NULL, "strand_accept");
+}
+
+int strand_accept_from(int listener, strand_address *peer)
+{
+    must_be_there(peer, "place for the address", "strand_accept_from");
+    struct arch_name name;
+    int fd = accept_at(listener, &name, "strand_accept_from");
+    if (fd >= 0)
+        memcpy(peer, &name, sizeof *peer);
+    return fd;
 }
 
 static int connect_once(int fd, const void *address, uint32_t length)

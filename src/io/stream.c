@@ -3,6 +3,7 @@
  */
 #include "../../include/strand/io.h"
 
+#include "cursor.h"
 #include "descriptor.h"
 #include "offload.h"
 
@@ -12,8 +13,8 @@
 
 #include <errno.h>
 
-/* Read some bytes into the buffer. Returns 0 at the end. Inside an operation. */
-static int64_t read_some(struct operation *op, void *buffer, size_t size)
+/* Read some bytes into the parts, which have room for `size`. Returns 0 at the end. Inside an operation. */
+static int64_t read_some(struct operation *op, const struct iovec *parts, int count, size_t size)
 {
     if (UNLIKELY(atomic_load_explicit(&op->d->late, memory_order_relaxed))) {
         int late = atomic_exchange_explicit(&op->d->late, 0, memory_order_relaxed);
@@ -24,7 +25,8 @@ static int64_t read_some(struct operation *op, void *buffer, size_t size)
         int64_t got = operation_ready(op);
         if (got < 0)
             return got;
-        got = fd_read(op->thread, op->d->call, op->d->type, buffer, size);
+        got = LIKELY(count == 1) ? fd_read(op->thread, op->d->call, op->d->type, parts->iov_base, parts->iov_len)
+                                 : fd_readv(op->thread, op->d->call, op->d->type, parts, count);
         if (UNLIKELY(got == -ENOTSOCK) && !(got = operation_mistaken(op, -ENOTSOCK)))
             continue;
         if (got > 0 && (size_t)got < size)
@@ -35,13 +37,14 @@ static int64_t read_some(struct operation *op, void *buffer, size_t size)
     }
 }
 
-static int64_t write_some(struct operation *op, const void *buffer, size_t size)
+static int64_t write_some(struct operation *op, const struct iovec *parts, int count)
 {
     for (;;) {
         int64_t put = operation_ready(op);
         if (put < 0)
             return put;
-        put = fd_write(op->thread, op->d->call, op->d->type, buffer, size);
+        put = LIKELY(count == 1) ? fd_write(op->thread, op->d->call, op->d->type, parts->iov_base, parts->iov_len)
+                                 : fd_writev(op->thread, op->d->call, op->d->type, parts, count);
         if (UNLIKELY(put == -ENOTSOCK) && !(put = operation_mistaken(op, -ENOTSOCK)))
             continue;
         if (put == -EAGAIN)
@@ -65,7 +68,7 @@ int64_t strand_read(int fd, void *buffer, size_t size)
     int64_t got = operation_enter(&op, fd, SIDE_IN, "strand_read");
     if (got < 0 || !size)
         return got < 0 ? got : nothing(&op);
-    got = read_some(&op, buffer, size);
+    got = read_some(&op, &(struct iovec){buffer, size}, 1, size);
     operation_leave(&op);
     return got;
 }
@@ -76,7 +79,7 @@ int64_t strand_write(int fd, const void *bytes, size_t size)
     int64_t put = operation_enter(&op, fd, SIDE_OUT, "strand_write");
     if (put < 0 || !size)
         return put < 0 ? put : nothing(&op);
-    put = write_some(&op, bytes, size);
+    put = write_some(&op, &(struct iovec){(void *)(uintptr_t)bytes, size}, 1);
     operation_leave(&op);
     return put;
 }
@@ -88,8 +91,12 @@ int64_t strand_read_all(int fd, void *buffer, size_t size)
     int64_t got = operation_enter(&op, fd, SIDE_IN, "strand_read_all");
     if (got < 0 || !size)
         return got < 0 ? got : nothing(&op);
-    while (op.progress < size && (got = read_some(&op, (char *)buffer + op.progress, size - op.progress)) > 0)
+    while (op.progress < size) {
+        struct iovec part = {(char *)buffer + op.progress, size - op.progress};
+        if ((got = read_some(&op, &part, 1, part.iov_len)) <= 0)
+            break;
         op.progress += (uint64_t)got;
+    }
     if (got < 0 && op.progress)
         atomic_store_explicit(&op.d->late, (int)got, memory_order_relaxed);
     operation_leave(&op);
@@ -103,13 +110,92 @@ int64_t strand_write_all(int fd, const void *bytes, size_t size)
     if (put < 0 || !size)
         return put < 0 ? put : nothing(&op);
     while (op.progress < size) {
-        put = write_some(&op, (const char *)bytes + op.progress, size - op.progress);
+        struct iovec part = {(char *)(uintptr_t)bytes + op.progress, size - op.progress};
+        put = write_some(&op, &part, 1);
         if (put < 0)
             break;
         op.progress += (uint64_t)put;
     }
     operation_leave(&op);
     return put < 0 ? put : (int64_t)op.progress;
+}
+
+/* ---- several buffers -------------------------------------------------------------------------------------- */
+
+/* A system call moves so many parts, and so many bytes, at most. */
+enum { AT_ONCE = 64 };
+#define BYTES_AT_ONCE ((size_t)1 << 30)
+
+/* Begin an operation on the caller's buffers. Returns 1; or 0 or a negated errno code: the operation has ended. */
+static int64_t enter_parts(struct operation *op, struct cursor *cursor, int fd, enum side_name side,
+                           const struct iovec *parts, int count, const char *function)
+{
+    if (count > 0)
+        must_be_there(parts, "list of buffers", function);
+    int64_t error = operation_enter(op, fd, side, function);
+    if (error < 0)
+        return error;
+    error = cursor_begin(cursor, parts, count);
+    if (!error && cursor->left)
+        return 1;
+    (void)nothing(op);
+    return error;
+}
+
+/* The next parts for a system call. Returns how many there are, and their size. */
+static int next_parts(const struct cursor *cursor, struct iovec *out, size_t *size)
+{
+    *size = 0;
+    int count = cursor_parts(cursor, cursor->left < BYTES_AT_ONCE ? cursor->left : BYTES_AT_ONCE, out, AT_ONCE);
+    for (int i = 0; i < count; i++)
+        *size += out[i].iov_len;
+    return count;
+}
+
+int64_t strand_readv(int fd, const struct iovec *buffers, int count)
+{
+    struct operation op;
+    struct cursor cursor;
+    struct iovec parts[AT_ONCE];
+    size_t size;
+    int64_t got = enter_parts(&op, &cursor, fd, SIDE_IN, buffers, count, "strand_readv");
+    if (got <= 0)
+        return got;
+    count = next_parts(&cursor, parts, &size);
+    got = read_some(&op, parts, count, size);
+    operation_leave(&op);
+    return got;
+}
+
+/* Write all, or what the descriptor accepts at once. */
+static int64_t write_parts(int fd, const struct iovec *buffers, int count, bool all, const char *function)
+{
+    struct operation op;
+    struct cursor cursor;
+    struct iovec parts[AT_ONCE];
+    size_t size;
+    int64_t put = enter_parts(&op, &cursor, fd, SIDE_OUT, buffers, count, function);
+    if (put <= 0)
+        return put;
+    do {
+        count = next_parts(&cursor, parts, &size);
+        if ((put = write_some(&op, parts, count)) < 0)
+            break;
+        op.progress += (uint64_t)put;
+        cursor_move(&cursor, (size_t)put, NULL, NULL);
+    } while (all && cursor.left);
+    operation_leave(&op);
+    return put < 0 ? put : (int64_t)op.progress;
+}
+
+int64_t strand_writev(int fd, const struct iovec *buffers, int count)
+{
+    return write_parts(fd, buffers, count, false, "strand_writev");
+}
+
+int64_t strand_writev_all(int fd, const struct iovec *buffers, int count)
+{
+    return write_parts(fd, buffers, count, true, "strand_writev_all");
 }
 
 int strand_wait_ready(int fd, enum strand_ready_event event)

@@ -15,6 +15,7 @@
 struct platform_fds {
     bool (*has)(struct subprocess *sub, int fd);
     int (*socket)(struct subprocess *sub, int family);
+    int (*socket_of_datagrams)(struct subprocess *sub, int family);
     int (*pipe)(struct subprocess *sub, int fds[2]);
     int (*date)(struct subprocess *sub, int64_t date_ns);
     int64_t (*date_now)(struct subprocess *sub); /* arch_date_ns */
@@ -25,9 +26,15 @@ struct platform_fds {
     int (*error)(struct subprocess *sub, int fd);
     int (*port)(struct subprocess *sub, int fd);
     int (*peer)(struct subprocess *sub, int fd, char *text, size_t room);
+    int (*name)(struct subprocess *sub, int fd, struct arch_name *out);
+    int (*peer_name)(struct subprocess *sub, int fd, struct arch_name *out);
     int (*ready)(struct subprocess *sub, int fd);
     int64_t (*read)(struct subprocess *sub, int fd, void *buffer, size_t size);
     int64_t (*write)(struct subprocess *sub, int fd, const void *bytes, size_t size);
+    int64_t (*readv)(struct subprocess *sub, int fd, const struct iovec *parts, int count);
+    int64_t (*writev)(struct subprocess *sub, int fd, const struct iovec *parts, int count);
+    int64_t (*receive)(struct subprocess *sub, int fd, void *buffer, size_t size, struct arch_name *name);
+    int64_t (*send)(struct subprocess *sub, int fd, const void *bytes, size_t size, const struct arch_name *name);
     int (*shutdown)(struct subprocess *sub, int fd, int how);
     int (*close)(struct subprocess *sub, int fd);
     int (*blank)(struct subprocess *sub, int fd);
@@ -84,6 +91,37 @@ static inline int64_t fd_write(struct thread *thread, int fd, enum arch_fd_type 
     return UNLIKELY(fds != NULL) ? fds->write(run, fd, bytes, size) : arch_fd_write(fd, type, bytes, size);
 }
 
+static inline int64_t fd_readv(struct thread *thread, int fd, enum arch_fd_type type, const struct iovec *parts,
+                               int count)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct platform_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->readv(run, fd, parts, count) : arch_fd_readv(fd, type, parts, count);
+}
+
+static inline int64_t fd_writev(struct thread *thread, int fd, enum arch_fd_type type, const struct iovec *parts,
+                                int count)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct platform_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->writev(run, fd, parts, count) : arch_fd_writev(fd, type, parts, count);
+}
+
+static inline int64_t fd_receive(struct thread *thread, int fd, void *buffer, size_t size, struct arch_name *name)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct platform_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->receive(run, fd, buffer, size, name) : arch_fd_receive(fd, buffer, size, name);
+}
+
+static inline int64_t fd_send(struct thread *thread, int fd, const void *bytes, size_t size,
+                              const struct arch_name *name)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct platform_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->send(run, fd, bytes, size, name) : arch_fd_send(fd, bytes, size, name);
+}
+
 static inline int fd_close(struct thread *thread, int fd)
 {
     struct subprocess *run = fds_run(thread);
@@ -134,6 +172,13 @@ static inline int64_t fd_date_now(const struct thread *thread)
     return UNLIKELY(fds != NULL) ? fds->date_now(run) : arch_date_ns();
 }
 
+static inline int fd_socket_of_datagrams(struct thread *thread, int family)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct platform_fds *fds = fds_played(run);
+    return UNLIKELY(fds != NULL) ? fds->socket_of_datagrams(run, family) : arch_fd_socket_of_datagrams(family);
+}
+
 static inline int fd_bind(struct thread *thread, int fd, const void *address, uint32_t length)
 {
     struct subprocess *run = fds_run(thread);
@@ -155,11 +200,21 @@ static inline int fd_connect(struct thread *thread, int fd, const void *address,
     return UNLIKELY(fds != NULL) ? fds->connect(run, fd, address, length) : arch_fd_connect(fd, address, length);
 }
 
-static inline int fd_accept(struct thread *thread, int fd)
+/* name: NULL, or gets the address of the peer. */
+static inline int fd_accept(struct thread *thread, int fd, struct arch_name *name)
 {
     struct subprocess *run = fds_run(thread);
     const struct platform_fds *fds = fds_of(run, fd);
-    return UNLIKELY(fds != NULL) ? fds->accept(run, fd) : arch_fd_accept(fd, NULL, NULL);
+    if (LIKELY(!fds)) {
+        if (LIKELY(!name))
+            return arch_fd_accept(fd, NULL, NULL);
+        name->length = sizeof name->bytes;
+        return arch_fd_accept(fd, name->bytes, &name->length);
+    }
+    int got = fds->accept(run, fd);
+    if (got >= 0 && name)
+        (void)fds->peer_name(run, got, name);
+    return got;
 }
 
 static inline int fd_error(struct thread *thread, int fd)
@@ -181,6 +236,13 @@ static inline int fd_peer(struct thread *thread, int fd, char *text, size_t room
     struct subprocess *run = fds_run(thread);
     const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->peer(run, fd, text, room) : arch_fd_peer(fd, text, room);
+}
+
+static inline int fd_name(struct thread *thread, int fd, struct arch_name *out)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct platform_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->name(run, fd, out) : arch_fd_name(fd, out);
 }
 
 /* Sets an option of a socket. Played sockets ignore it. */

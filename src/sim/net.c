@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { NUMBER_FIRST = 40000, NUMBERS = 65536, SHUT_READING = 0, SHUT_WRITING = 1, SHUT_BOTH = 2 };
+enum { NUMBER_FIRST = 40000, NUMBERS = 65536 };
 
 /* ---- numbers and ports ----------------------------------------------------------------------------------- */
 
@@ -72,7 +72,7 @@ struct port *net_make_port(struct sim *sim, enum port_state state)
 {
     struct port *port = net_of(sim) ? sim_resize(sim, NULL, sizeof *port) : NULL;
     if (port)
-        *port = (struct port){.fd = -1, .state = state, .number = -EAFNOSUPPORT};
+        *port = (struct port){.fd = -1, .state = state, .name.number = -EAFNOSUPPORT};
     return port;
 }
 
@@ -86,6 +86,7 @@ static void disconnect(struct sim *sim, struct port *port)
         flow_leave_reader(sim, port->in);
     if (port->out)
         flow_leave_writer(sim, port->out);
+    datagram_forget(sim, port);
     port->in = port->out = NULL;
     port->pending = NULL;
     port->state = PORT_BLANK;
@@ -161,72 +162,110 @@ static int make_pipe(struct subprocess *sub, int fds[2])
 
 /* ---- sockets --------------------------------------------------------------------------------------------- */
 
-static int make_socket(struct subprocess *sub, int family)
+static int make_any_socket(struct subprocess *sub, bool datagrams)
 {
     struct sim *sim = sim_of(sub);
     struct port *port = net_make_port(sim, PORT_NEW);
-    (void)family;
     int fd = port ? net_enrol(sim, port) : -ENOMEM;
     if (fd < 0)
         sim_free(sim, port);
+    else
+        port->datagrams = datagrams;
     return fd;
 }
 
-/* The name in an address: a TCP port, or a path. */
-static void take_name(struct port *port, const void *address, uint32_t length)
+static int make_socket(struct subprocess *sub, int family)
+{
+    (void)family;
+    return make_any_socket(sub, false);
+}
+
+static int make_socket_of_datagrams(struct subprocess *sub, int family)
+{
+    (void)family;
+    return make_any_socket(sub, true);
+}
+
+struct net_name net_name_of(const void *address, uint32_t length)
 {
     enum { PATH_AT = 2 }; /* after the family */
-    port->number = arch_address_port(address, length);
-    memset(port->path, 0, sizeof port->path);
-    if (port->number < 0 && length > PATH_AT)
-        memcpy(port->path, (const char *)address + PATH_AT,
-               length - PATH_AT < sizeof port->path ? length - PATH_AT : sizeof port->path);
+    struct net_name name = {.number = arch_address_port(address, length)};
+    if (name.number < 0 && length > PATH_AT)
+        memcpy(name.path, (const char *)address + PATH_AT,
+               length - PATH_AT < sizeof name.path ? length - PATH_AT : sizeof name.path);
+    return name;
 }
 
-static void say_name(char *text, size_t room, const struct port *port)
+static bool has_path(const struct net_name *name)
 {
-    if (port->number >= 0)
-        snprintf(text, room, "127.0.0.1:%d", port->number);
-    else if (port->path[0])
-        snprintf(text, room, "%.108s", port->path);
-    else if (port->path[1])
-        snprintf(text, room, "@%.107s", port->path + 1);
+    return name->path[0] || name->path[1];
 }
 
-static struct port *find_bound(const struct sim *sim, const struct port *name)
+void net_put_name(const struct net_name *name, struct arch_name *out)
+{
+    char path[sizeof name->path + 1] = "";
+    struct arch_address address;
+    if (name->number >= 0) {
+        (void)arch_address_tcp("127.0.0.1", name->number, false, false, &address, 1);
+    } else {
+        memcpy(path, name->path, sizeof name->path);
+        if (!path[0] && path[1])
+            path[0] = '@';
+        (void)arch_address_of_name(path, &address);
+    }
+    memcpy(out->bytes, address.bytes, sizeof out->bytes);
+    out->length = address.length;
+}
+
+void net_copy_address(struct arch_name *out, const void *address, uint32_t length)
+{
+    out->length = length < sizeof out->bytes ? length : sizeof out->bytes;
+    memcpy(out->bytes, address, out->length);
+}
+
+struct port *net_find_bound(const struct sim *sim, const struct net_name *name, bool datagrams)
 {
     for (int fd = 0; fd < sim->net->room; fd++) {
         struct port *port = sim->net->ports[fd];
-        if (port && (port->state == PORT_BOUND || port->state == PORT_LISTENS) && port->number == name->number &&
-            memcmp(port->path, name->path, sizeof name->path) == 0)
+        if (port && (port->state == PORT_BOUND || port->state == PORT_LISTENS) && port->name.number == name->number &&
+            (name->number < 0 || port->datagrams == datagrams) &&
+            memcmp(port->name.path, name->path, sizeof name->path) == 0)
             return port;
     }
     return NULL;
 }
 
-/* Find an unused number. */
-static int next_number(struct sim *sim)
+int net_next_number(struct sim *sim, bool datagrams)
 {
-    struct port name = {0};
+    struct net_name name = {0};
     do {
         name.number = sim->net->last_number = sim->net->last_number % (NUMBERS - 1) + 1;
-    } while (find_bound(sim, &name));
+    } while (net_find_bound(sim, &name, datagrams));
     return name.number;
+}
+
+/* Choose an abstract name, as the system does for a socket that is bound to none. */
+static void choose_path(struct sim *sim, struct net_name *name)
+{
+    do {
+        snprintf(name->path + 1, sizeof name->path - 1, "%05x", (unsigned)++sim->net->last_path & 0xfffff);
+    } while (net_find_bound(sim, name, true));
 }
 
 static int bind_port(struct subprocess *sub, int fd, const void *address, uint32_t length)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = net_find(sim, fd), name = {0};
-    take_name(&name, address, length);
+    struct port *port = net_find(sim, fd);
+    struct net_name name = net_name_of(address, length);
     if (port->state != PORT_NEW)
         return -EINVAL;
     if (name.number == 0)
-        name.number = next_number(sim);
-    if (find_bound(sim, &name))
+        name.number = net_next_number(sim, port->datagrams);
+    else if (name.number < 0 && !has_path(&name))
+        choose_path(sim, &name);
+    if (net_find_bound(sim, &name, port->datagrams))
         return -EADDRINUSE;
-    port->number = name.number;
-    memcpy(port->path, name.path, sizeof name.path);
+    port->name = name;
     port->state = PORT_BOUND;
     return 0;
 }
@@ -234,6 +273,8 @@ static int bind_port(struct subprocess *sub, int fd, const void *address, uint32
 static int listen_port(struct subprocess *sub, int fd)
 {
     struct port *port = net_find(sim_of(sub), fd);
+    if (port->datagrams)
+        return -EOPNOTSUPP;
     if (port->state != PORT_BOUND)
         return -EINVAL;
     port->state = PORT_LISTENS;
@@ -244,7 +285,7 @@ static int listen_port(struct subprocess *sub, int fd)
 static bool queue_up(struct sim *sim, struct port *listener, struct port *port, int64_t at)
 {
     struct port *peer = net_make_port(sim, PORT_OPEN);
-    bool local = listener->number < 0;
+    bool local = listener->name.number < 0;
     port->out = peer ? flow_make(sim, peer, port, true, local) : NULL;
     port->in = port->out ? flow_make(sim, port, peer, true, local) : NULL;
     if (!port->in) {
@@ -257,7 +298,7 @@ static bool queue_up(struct sim *sim, struct port *listener, struct port *port, 
     flow_spoil(sim, port->in, port->out);
     peer->in = port->out;
     peer->out = port->in;
-    peer->number = listener->number;
+    peer->name = listener->name;
     peer->since = at;
     struct port **link = &listener->pending;
     while (*link && (*link)->since <= at)
@@ -271,11 +312,15 @@ static bool queue_up(struct sim *sim, struct port *listener, struct port *port, 
 static int connect_port(struct subprocess *sub, int fd, const void *address, uint32_t length)
 {
     struct sim *sim = sim_of(sub);
-    struct port *port = net_find(sim, fd), name = {0};
+    struct port *port = net_find(sim, fd);
+    struct net_name name = net_name_of(address, length);
+    if (port->datagrams)
+        return datagram_connect(sim, port, address, length);
     if (port->state != PORT_NEW)
         return port->state == PORT_CONNECTS ? -EALREADY : port->state == PORT_OPEN ? -EISCONN : -EBADF;
-    take_name(&name, address, length);
-    struct port *listener = find_bound(sim, &name);
+    struct port *listener = net_find_bound(sim, &name, false);
+    if (listener && listener->datagrams)
+        return -EPROTOTYPE;
     int64_t delay = 0;
     int refusal = name.number < 0 ? 0 : route_of(sim, address, &delay);
     if (refusal == -ENETUNREACH)
@@ -289,10 +334,10 @@ static int connect_port(struct subprocess *sub, int fd, const void *address, uin
     if (name.number < 0 && port->refusal)
         return port->refusal;
     port->state = PORT_CONNECTS;
-    port->number = name.number < 0 ? name.number : next_number(sim);
-    (void)arch_address_text(address, length, port->peer, sizeof port->peer);
+    port->name.number = name.number < 0 ? name.number : net_next_number(sim, false);
+    net_copy_address(&port->peer_address, address, length);
     if (port->out) {
-        say_name(port->out->reader->peer, sizeof port->peer, port);
+        net_put_name(&port->name, &port->out->reader->peer_address);
         arch_san_release(port->out->reader); /* the strand that accepts or refuses it frees it */
     }
     port->since = there + net_latency(sim, true);
@@ -330,19 +375,37 @@ static int accept_port(struct subprocess *sub, int fd)
 static int number_of(struct subprocess *sub, int fd)
 {
     const struct port *port = net_find(sim_of(sub), fd);
-    return port->state == PORT_BLANK ? -EBADF : port->number;
+    return port->state == PORT_BLANK ? -EBADF : port->name.number;
 }
 
-static int peer_of(struct subprocess *sub, int fd, char *text, size_t room)
+static int name_of(struct subprocess *sub, int fd, struct arch_name *out)
 {
     const struct port *port = net_find(sim_of(sub), fd);
     if (port->state == PORT_BLANK)
         return -EBADF;
     if (port->state == PORT_OPEN && (!port->in || !port->out))
         return -ENOTSOCK; /* an end of a pipe */
-    if (port->state != PORT_OPEN)
+    net_put_name(&port->name, out);
+    return 0;
+}
+
+static int peer_name_of(struct subprocess *sub, int fd, struct arch_name *out)
+{
+    const struct port *port = net_find(sim_of(sub), fd);
+    int error = name_of(sub, fd, out);
+    if (error)
+        return error;
+    if (port->state != PORT_OPEN && !port->connected)
         return -ENOTCONN;
-    return snprintf(text, room, "%s", port->peer);
+    *out = port->peer_address;
+    return 0;
+}
+
+static int peer_of(struct subprocess *sub, int fd, char *text, size_t room)
+{
+    struct arch_name name;
+    int error = peer_name_of(sub, fd, &name);
+    return error ? error : arch_address_text(name.bytes, name.length, text, room);
 }
 
 /* ---- bytes ----------------------------------------------------------------------------------------------- */
@@ -352,6 +415,8 @@ static int ready(struct subprocess *sub, int fd)
     struct sim *sim = sim_of(sub);
     struct port *port = net_find(sim, fd);
     uint32_t result = 0;
+    if (port->datagrams)
+        return datagram_ready(sim, port);
     switch (port->state) {
     case PORT_BLANK:
         return -EBADF;
@@ -387,12 +452,43 @@ static int check_open(const struct port *port, const struct flow *flow)
     return flow ? 0 : -EBADF;
 }
 
+static int64_t receive(struct subprocess *sub, int fd, void *buffer, size_t size, struct arch_name *name)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = net_find(sim, fd);
+    struct net_name from;
+    if (!port->datagrams)
+        return port->state == PORT_BLANK ? -EBADF : -EOPNOTSUPP;
+    int64_t got = datagram_receive(sim, port, buffer, size, &from);
+    if (got >= 0 && name)
+        net_put_name(&from, name);
+    if (got >= 0 && name && from.number < 0 && !has_path(&from))
+        name->length = 0;
+    return got;
+}
+
+static int64_t transmit(struct subprocess *sub, int fd, const void *bytes, size_t size, const struct arch_name *name)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = net_find(sim, fd);
+    if (!port->datagrams)
+        return port->state == PORT_BLANK ? -EBADF : -EOPNOTSUPP;
+    struct net_name to;
+    if (name)
+        to = net_name_of(name->bytes, name->length);
+    return datagram_send(sim, port, bytes, size, name ? &to : NULL);
+}
+
 static int64_t read_port(struct subprocess *sub, int fd, void *buffer, size_t size)
 {
     struct sim *sim = sim_of(sub);
     struct port *port = net_find(sim, fd);
     if (port->state == PORT_CLOCK)
         return calendar_read(sim, port, buffer, size);
+    if (port->datagrams) {
+        int64_t got = datagram_receive(sim, port, buffer, size, NULL);
+        return got > (int64_t)size ? (int64_t)size : got;
+    }
     int error = check_open(port, port->in);
     return error ? error : flow_read(sim, port->in, buffer, size);
 }
@@ -401,6 +497,8 @@ static int64_t write_port(struct subprocess *sub, int fd, const void *bytes, siz
 {
     struct sim *sim = sim_of(sub);
     struct port *port = net_find(sim, fd);
+    if (port->datagrams)
+        return datagram_send(sim, port, bytes, size, NULL);
     int error = check_open(port, port->out);
     if (!error && port->in && flow_ready_in(sim, port->in) && port->in->broken)
         error = -EPIPE; /* the peer has sent a reset */
@@ -415,6 +513,39 @@ static int64_t write_port(struct subprocess *sub, int fd, const void *bytes, siz
     return put;
 }
 
+/* Each part as a call of its own, up to one that finds less than it asked for. */
+static int64_t move_parts(struct subprocess *sub, int fd, const struct iovec *parts, int count, bool reads)
+{
+    int64_t all = 0;
+    for (int i = 0; i < count; i++) {
+        size_t size;
+        void *bytes = arch_fd_part(parts, i, &size);
+        if (!size)
+            continue;
+        int64_t moved = reads ? read_port(sub, fd, bytes, size) : write_port(sub, fd, bytes, size);
+        if (moved <= 0)
+            return all ? all : moved;
+        all += moved;
+        if ((size_t)moved < size)
+            break;
+    }
+    return all;
+}
+
+static int64_t readv_port(struct subprocess *sub, int fd, const struct iovec *parts, int count)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = net_find(sim, fd);
+    return port->datagrams ? datagram_receive_parts(sim, port, parts, count) : move_parts(sub, fd, parts, count, true);
+}
+
+static int64_t writev_port(struct subprocess *sub, int fd, const struct iovec *parts, int count)
+{
+    struct sim *sim = sim_of(sub);
+    struct port *port = net_find(sim, fd);
+    return port->datagrams ? datagram_send_parts(sim, port, parts, count) : move_parts(sub, fd, parts, count, false);
+}
+
 static int shut_down(struct subprocess *sub, int fd, int how)
 {
     struct sim *sim = sim_of(sub);
@@ -422,6 +553,8 @@ static int shut_down(struct subprocess *sub, int fd, int how)
     int error = check_open(port, port->in);
     if (how < SHUT_READING || how > SHUT_BOTH)
         return -EINVAL;
+    if (port->datagrams)
+        return datagram_shut_down(sim, port, how);
     if (port->state == PORT_LISTENS && how != SHUT_WRITING) { /* accepting strands are notified */
         port->state = PORT_BOUND;
         net_report(sim, port, ARCH_IN | ARCH_OUT | ARCH_END, sim->now);
@@ -467,6 +600,7 @@ static int unwatch(struct subprocess *sub, int fd)
 const struct platform_fds net_fds = {
     .has = has,
     .socket = make_socket,
+    .socket_of_datagrams = make_socket_of_datagrams,
     .pipe = make_pipe,
     .date = calendar_wait,
     .date_now = calendar_now,
@@ -477,9 +611,15 @@ const struct platform_fds net_fds = {
     .error = error_of,
     .port = number_of,
     .peer = peer_of,
+    .name = name_of,
+    .peer_name = peer_name_of,
     .ready = ready,
     .read = read_port,
     .write = write_port,
+    .readv = readv_port,
+    .writev = writev_port,
+    .receive = receive,
+    .send = transmit,
     .shutdown = shut_down,
     .close = close_port,
     .blank = blank,

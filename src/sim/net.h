@@ -10,6 +10,12 @@
 
 #include "sim.h"
 
+/* A name of a socket. */
+struct net_name {
+    int number;     /* TCP or UDP port; otherwise a negated errno code */
+    char path[108]; /* of a Unix socket */
+};
+
 enum arriving { ARRIVING_BYTES, ARRIVING_END, ARRIVING_BREAK };
 
 struct arrival {
@@ -39,6 +45,18 @@ struct flow {
     uint64_t breaks_at, silent_at; /* counts of sent bytes; UINT64_MAX: never */
 };
 
+/* A datagram, until it is received. */
+struct packet {
+    struct packet *next;
+    int64_t at; /* when it arrives */
+    struct net_name from;
+    size_t size;
+    char bytes[];
+};
+
+/* As for shutdown(2). */
+enum { SHUT_READING = 0, SHUT_WRITING = 1, SHUT_BOTH = 2 };
+
 enum port_state { PORT_NEW, PORT_BOUND, PORT_LISTENS, PORT_CONNECTS, PORT_OPEN, PORT_CLOCK, PORT_BLANK };
 
 struct port {
@@ -46,16 +64,23 @@ struct port {
     enum port_state state;
     struct flow *in, *out; /* NULL: none */
     bool watched;
-    uint64_t data;        /* for the poller */
-    int number;           /* TCP port; otherwise a negated errno code */
-    char path[108];       /* of a Unix socket */
-    char peer[128];       /* the address of the other end, in words; "": it has no name */
-    int refusal;          /* the result of PORT_CONNECTS, at `since` */
-    int64_t since;        /* when the connection is there: for the listener, or for the connecting side */
-    int64_t date;         /* of a PORT_CLOCK: the date that is waited for */
-    bool was_set;         /* of a PORT_CLOCK: the clock was set meanwhile */
-    struct port *pending; /* for a listener: its first connection; linked by next_pending */
+    uint64_t data; /* for the poller */
+    struct net_name name;
+    struct arch_name peer_address; /* of the other end */
+    int refusal;                   /* the result of PORT_CONNECTS, or an error of datagrams, at `since` */
+    int64_t since;                 /* when the connection is there: for the listener, or for the connecting side */
+    int64_t date;                  /* of a PORT_CLOCK: the date that is waited for */
+    bool was_set;                  /* of a PORT_CLOCK: the clock was set meanwhile */
+    struct port *pending;          /* for a listener: its first connection; linked by next_pending */
     struct port *next_pending;
+    /* For datagrams. */
+    bool datagrams;
+    bool connected; /* to `peer` */
+    struct net_name peer;
+    bool deaf, mute;        /* shut down */
+    struct packet *packets; /* in the order of their arrival */
+    size_t queued;          /* how many */
+    int64_t last;           /* when the last one arrives */
 };
 
 struct event {
@@ -70,10 +95,19 @@ struct net {
     struct event *events;
     uint32_t count, events_room;
     int64_t next; /* the time of the first one */
-    int last_number;
+    int last_number, last_path;
 };
 
 /* ---- net.c ---- */
+
+/* Find the port of that name, and of that kind. */
+struct port *net_find_bound(const struct sim *sim, const struct net_name *name, bool datagrams);
+/* Find an unused number. */
+int net_next_number(struct sim *sim, bool datagrams);
+/* The name in an address. */
+struct net_name net_name_of(const void *address, uint32_t length);
+void net_put_name(const struct net_name *name, struct arch_name *out);
+void net_copy_address(struct arch_name *out, const void *address, uint32_t length);
 
 /* The port behind a number; NULL: there is none. */
 struct port *net_find(const struct sim *sim, int fd);
@@ -92,6 +126,21 @@ int64_t calendar_now(struct subprocess *sub);
 int calendar_wait(struct subprocess *sub, int64_t date);
 int calendar_ready(const struct sim *sim, const struct port *port);
 int64_t calendar_read(struct sim *sim, struct port *port, void *buffer, size_t size);
+
+/* ---- datagram.c: sockets without connections ---- */
+
+int datagram_connect(struct sim *sim, struct port *port, const void *address, uint32_t length);
+/* Returns the size of the datagram, or a negated errno code. from: NULL, or gets the sender. */
+int64_t datagram_receive(struct sim *sim, struct port *port, void *buffer, size_t size, struct net_name *from);
+/* to: NULL: the peer. */
+int64_t datagram_send(struct sim *sim, struct port *port, const void *bytes, size_t size, const struct net_name *to);
+/* As plain reads and writes do, with several buffers. */
+int64_t datagram_receive_parts(struct sim *sim, struct port *port, const struct iovec *parts, int count);
+int64_t datagram_send_parts(struct sim *sim, struct port *port, const struct iovec *parts, int count);
+int datagram_ready(struct sim *sim, const struct port *port);
+int datagram_shut_down(struct sim *sim, struct port *port, int how);
+/* Drop what was not received. */
+void datagram_forget(struct sim *sim, struct port *port);
 
 /* ---- wire.c: flows and events ---- */
 

@@ -26,6 +26,9 @@ static const struct {
     {"memory", offsetof(struct strand_sim, memory), sizeof(uint32_t), UINT32_MAX},
     {"resets", offsetof(struct strand_sim, resets), sizeof(uint32_t), UINT32_MAX},
     {"silence", offsetof(struct strand_sim, silence), sizeof(uint32_t), UINT32_MAX},
+    {"losses", offsetof(struct strand_sim, losses), sizeof(uint32_t), UINT32_MAX},
+    {"repeats", offsetof(struct strand_sim, repeats), sizeof(uint32_t), UINT32_MAX},
+    {"delays", offsetof(struct strand_sim, delays), sizeof(uint32_t), UINT32_MAX},
     {"real", offsetof(struct strand_sim, real), sizeof(bool), 1},
     {"shared_stacks", offsetof(struct strand_sim, shared_stacks), sizeof(bool), 1},
 };

@@ -18,6 +18,7 @@
 #include "strand/scheduler.h"
 #include "strand/select.h"
 #include "strand/sim.h"
+#include "strand/socket.h"
 #include "strand/sync.h"
 
 #include <string.h>

@@ -273,6 +273,8 @@ int fault_connect(int fd, const struct sockaddr *address, socklen_t length);
 int fault_shutdown(int fd, int how);
 ssize_t fault_recv(int fd, void *buffer, size_t size, int flags);
 ssize_t fault_send(int fd, const void *bytes, size_t size, int flags);
+ssize_t fault_recvmsg(int fd, struct msghdr *message, int flags);
+ssize_t fault_sendmsg(int fd, const struct msghdr *message, int flags);
 int fault_getsockopt(int fd, int level, int option, void *value, socklen_t *length);
 int fault_setsockopt(int fd, int level, int option, const void *value, socklen_t length);
 int fault_getsockname(int fd, struct sockaddr *address, socklen_t *length);
@@ -790,6 +792,16 @@ ssize_t fault_recv(int fd, void *buffer, size_t size, int flags)
 ssize_t fault_send(int fd, const void *bytes, size_t size, int flags)
 {
     return refused(PART_send) ? -1 : send(fd, bytes, size, flags);
+}
+
+ssize_t fault_recvmsg(int fd, struct msghdr *message, int flags)
+{
+    return refused(PART_recvmsg) ? -1 : recvmsg(fd, message, flags);
+}
+
+ssize_t fault_sendmsg(int fd, const struct msghdr *message, int flags)
+{
+    return refused(PART_sendmsg) ? -1 : sendmsg(fd, message, flags);
 }
 
 int fault_getsockopt(int fd, int level, int option, void *value, socklen_t *length)

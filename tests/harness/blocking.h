@@ -18,6 +18,7 @@
 #include "strand/port.h"
 #include "strand/process.h"
 #include "strand/select.h"
+#include "strand/socket.h"
 #include "strand/sync.h"
 
 #include <fcntl.h>
@@ -56,6 +57,8 @@ struct things {
     strand_signals signals;
     int in[2], out[2]; /* pipes: one with a byte to be read, one to be written */
     int listener, caller, socket, port_owner, port;
+    int datagrams[2]; /* a pair, with a datagram for the first */
+    strand_address peer;
     int file, copy, directory; /* the directory has a file "a", a link "s" to it, and an empty directory "d" */
     char directory_path[32];
     struct sockaddr_un address;
@@ -214,8 +217,14 @@ static inline int64_t load(struct things *t)
     ROW(strand_read_all, "strand_read_all", strand_read_all(t->in[0], &t->byte, 1))                                    \
     ROW(strand_write, "strand_write", strand_write(t->out[1], "w", 1))                                                 \
     ROW(strand_write_all, "strand_write_all", strand_write_all(t->out[1], "w", 1))                                     \
+    ROW(strand_readv, "strand_readv", strand_readv(t->in[0], &(struct iovec){&t->byte, 1}, 1))                         \
+    ROW(strand_writev, "strand_writev", strand_writev(t->out[1], &(struct iovec){&t->byte, 1}, 1))                     \
+    ROW(strand_writev_all, "strand_writev_all", strand_writev_all(t->out[1], &(struct iovec){&t->byte, 1}, 1))         \
+    ROW(strand_receive_from, "strand_receive_from", strand_receive_from(t->datagrams[0], &t->byte, 1, NULL))           \
+    ROW(strand_send_to, "strand_send_to", strand_send_to(t->datagrams[1], "w", 1, NULL))                               \
     ROW(strand_wait_ready, "strand_wait_ready", strand_wait_ready(t->in[0], STRAND_READABLE))                          \
     ROW(strand_accept, "strand_accept", closed(strand_accept(t->listener)))                                            \
+    ROW(strand_accept_from, "strand_accept_from", closed(strand_accept_from(t->listener, &t->peer)))                   \
     ROW(strand_connect, "strand_connect", strand_connect(t->socket, &t->address, t->address_length))                   \
     ROW(strand_listen_tcp, "strand_listen_tcp", closed(strand_listen_tcp("127.0.0.1", 0)))                             \
     ROW(strand_dial_tcp, "strand_dial_tcp", closed(strand_dial_tcp("127.0.0.1", t->port)))                             \
@@ -324,6 +333,7 @@ static inline bool things_open(struct things *t)
                 listen(t->port_owner, 4) == 0 && strand_pipe(t->in) == 0 && strand_pipe(t->out) == 0 &&
                 connect(t->caller, (const struct sockaddr *)&t->address, t->address_length) == 0;
     t->port = strand_tcp_port(t->port_owner);
+    made = made && socketpair(AF_UNIX, SOCK_DGRAM, 0, t->datagrams) == 0 && send(t->datagrams[1], "d", 1, 0) == 1;
     made = made && open_files(t);
     return made && strand_mutex_try_lock(&t->held) == 0 && strand_chan_try_send(t->full, &t->value) == 0 &&
            strand_port_send(t->messages, &t->value, sizeof t->value) == 0 && write(t->in[1], "r", 1) == 1 &&
@@ -332,8 +342,8 @@ static inline bool things_open(struct things *t)
 
 static inline void things_close(struct things *t)
 {
-    const int fds[] = {t->in[0],  t->in[1],      t->out[0], t->out[1], t->listener, t->caller,
-                       t->socket, t->port_owner, t->file,   t->copy,   t->directory};
+    const int fds[] = {t->in[0],      t->in[1], t->out[0], t->out[1],    t->listener,     t->caller,      t->socket,
+                       t->port_owner, t->file,  t->copy,   t->directory, t->datagrams[0], t->datagrams[1]};
     remove_files(t);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         strand_close(fds[i]);

@@ -143,6 +143,11 @@ TEST_PROGRAM(misuse_of_files_is_reported)
     check_cases("file_misuse", 21);
 }
 
+TEST_PROGRAM(misuse_of_sockets_is_reported)
+{
+    check_cases("socket_misuse", 13);
+}
+
 TEST_PROGRAM(misuse_of_ports_is_reported)
 {
     check_cases("port_misuse", 7);
