@@ -52,14 +52,14 @@ BENCH_API void echo_load_ended(int signal)
         _exit(1);
 }
 
-/* Start the load on a port of this machine. */
-BENCH_API void echo_start_load(const char *runtime, long connections, int port)
+/* Start a load, a program beside this one, on a port of this machine. */
+BENCH_API void echo_start(const char *name, const char *runtime, long connections, int port)
 {
     char program[4096], at[16], count[16];
     ssize_t length = readlink("/proc/self/exe", program, sizeof program - 16);
     bench_check(length > 0, "/proc/self/exe can't be read");
     program[length] = '\0';
-    strcpy(strrchr(program, '/'), "/echo_load");
+    strcpy(strrchr(program, '/'), name);
     snprintf(at, sizeof at, "%d", port);
     snprintf(count, sizeof count, "%ld", connections);
     struct sigaction action = {.sa_handler = echo_load_ended, .sa_flags = SA_RESTART | SA_ONSTACK | SA_NOCLDSTOP};
@@ -67,6 +67,11 @@ BENCH_API void echo_start_load(const char *runtime, long connections, int port)
     char *arguments[] = {program, count, at, (char *)runtime, NULL};
     pid_t load;
     bench_check(posix_spawn(&load, program, NULL, NULL, arguments, environ) == 0, "%s can't be started", program);
+}
+
+BENCH_API void echo_start_load(const char *runtime, long connections, int port)
+{
+    echo_start("/echo_load", runtime, connections, port);
 }
 
 #endif
