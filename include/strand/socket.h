@@ -1,5 +1,6 @@
 /*
- * Sockets beyond streams of bytes: addresses, bytes in several buffers, datagrams.
+ * Sockets beyond streams of bytes: addresses, bytes in several buffers, datagrams, descriptors and credentials that are
+ * passed to other processes, shared ports, and what a service manager passes and asks for.
  *
  *     strand_address here, sender;
  *     strand_must(strand_address_ip(&here, "", 5353));
@@ -24,7 +25,7 @@
  * Which callers:
  *
  *   any thread          strand_address_ip, strand_address_unix, strand_address_print, strand_local_address,
- *                       strand_datagram_open
+ *                       strand_datagram_open, strand_share_port, strand_inherit
  *   any strand          all other functions
  *   a signal handler    no function
  *
@@ -129,6 +130,107 @@ STRAND_BLOCKS int64_t strand_receive_from(int fd, void *buffer, size_t size, str
  * sent nothing. Cost: one system call, and another one after a wait.
  */
 STRAND_BLOCKS STRAND_CHECKED int64_t strand_send_to(int fd, const void *bytes, size_t size, const strand_address *to);
+
+/** One datagram of several. */
+typedef struct strand_datagram {
+    void *bytes;             /* the caller's buffer */
+    size_t size;             /* its size; for sending: that of the datagram */
+    size_t got;              /* set by receiving: the size of the datagram; above `size`, the rest is lost */
+    strand_address *address; /* receiving: gets the sender; sending: the receiver; NULL, or length 0: the peer */
+} strand_datagram;
+
+/** Receive up to `count` datagrams, at most 64, and at least one: those that are there, without waiting for more. The
+ * buffers and addresses of the list belong to the caller. Returns how many have come, 0 if `count` is 0, or a negated
+ * errno code, as strand_receive_from. An interrupted call has received nothing. Cost: one system call for all, and
+ * another one after a wait. */
+STRAND_BLOCKS int strand_receive_many(int fd, strand_datagram *list, size_t count);
+/** Send `count` datagrams, all of them, in their order, and wait like strand_send_to. Returns how many were sent; fewer
+ * than `count` mean an error, which the next call returns; or a negated errno code, as strand_send_to. An interruption
+ * may come in between; the exception then tells how many were sent (strand_exception_progress). Cost: one system call
+ * for up to 64. */
+STRAND_BLOCKS STRAND_CHECKED int strand_send_many(int fd, const strand_datagram *list, size_t count);
+
+/* ---- descriptors and credentials --------------------------------------------------------------------------- */
+
+/** What goes with bytes over a Unix socket. */
+typedef struct strand_passed {
+    size_t size;     /* sizeof(strand_passed); required */
+    int *fds;        /* the caller's list of descriptors */
+    size_t max_fds;  /* receiving: room for so many; 0: none */
+    size_t fd_count; /* sending: so many descriptors; set by receiving */
+    bool cut; /* set by receiving: more descriptors came than there was room or free numbers for; these are closed */
+    bool has_credentials; /* sending: pass those of this process; set by receiving: the next fields are those of the
+                             sender */
+    int pid;
+    unsigned uid, gid; /* the real ones */
+} strand_passed;
+
+/**
+ * Receive bytes over a Unix socket, and the descriptors and credentials that come with them. The descriptors are closed
+ * on exec, and the caller closes them (strand_close). Each one that came is in passed->fds, or was closed and
+ * passed->cut says so: none is left open. The system tells the credentials only if the receiver has asked for them
+ * before (setsockopt(2) with SO_PASSCRED), and then with each message.
+ *
+ * Returns the number of bytes, 0 at the end of a stream, or the size of a datagram as strand_receive_from; or a negated
+ * errno code: -EOPNOTSUPP for TCP, and for sockets that a seeded run simulates. *passed is unchanged then. An
+ * interrupted call has received nothing. Cost: one system call, and another one after a wait.
+ */
+STRAND_BLOCKS int64_t strand_receive_passed(int fd, void *buffer, size_t size, strand_passed *passed);
+/**
+ * Send bytes over a connected Unix socket, with up to 253 descriptors (-EINVAL: more) and with credentials. The
+ * descriptors stay open in this process, too. A stream needs at least one byte, and the descriptors go with the first
+ * one that is sent.
+ *
+ * Returns the number of bytes; of a stream it may be less than `size`, and the rest is sent by strand_write_all. Or
+ * returns a negated errno code: -EBADF if one of the descriptors is not open, -ETOOMANYREFS if too many are under way,
+ * -EOPNOTSUPP as for strand_receive_passed. An interrupted call has sent nothing. Cost: one system call, and another
+ * one after a wait.
+ */
+STRAND_BLOCKS STRAND_CHECKED int64_t strand_send_passed(int fd, const void *bytes, size_t size,
+                                                        const strand_passed *passed);
+
+/* ---- several sockets of one port ----------------------------------------------------------------------------- */
+
+/** The types of sockets that share a port. */
+enum strand_sharing { STRAND_SHARE_TCP = 0, STRAND_SHARE_UDP };
+/**
+ * Make `count` sockets that are bound to one address, for example one for each thread of a pool, where a strand that is
+ * pinned to the thread accepts (strand_attr.pin): the system spreads connections, or the senders of datagrams, over
+ * them (SO_REUSEPORT). TCP sockets listen. Port 0 means one free port for all. Other processes of the same user may
+ * share the port as well. A connection that waits in the queue of a listener is lost when that is closed.
+ *
+ * Writes the descriptors, which the caller closes (strand_close), to fds[0] to fds[count - 1]. Returns 0, or a negated
+ * errno code: then there are none. -EINVAL: `count` is below 1, or there is no address. Any thread may call it. Cost:
+ * some system calls for each.
+ */
+STRAND_CHECKED int strand_share_port(const strand_address *address, enum strand_sharing type, int *fds, int count);
+
+/* ---- service managers ---------------------------------------------------------------------------------------- */
+
+/** A descriptor that a service manager has opened for this process. */
+typedef struct strand_inherited {
+    int fd;
+    char name[256]; /* as the manager calls it; "unknown" if it does not */
+} strand_inherited;
+
+/**
+ * Get the descriptors that a service manager such as systemd has passed to this process (LISTEN_FDS, LISTEN_PID and
+ * LISTEN_FDNAMES in the environment, sd_listen_fds(3)): listeners, for strand_accept, or others. Variables that were
+ * meant for another process are ignored. The call marks the descriptors as closed on exec and changes nothing else;
+ * each call returns the same. The caller owns them.
+ *
+ * `most` is the room of the list. Returns how many were passed, which may be more than `most`; 0: none; or a negated
+ * errno code: -EINVAL if the variables make no sense, -EBADF if a descriptor is not open. Any thread may call it. Cost:
+ * two system calls for each.
+ */
+int strand_inherit(strand_inherited *list, size_t most);
+/**
+ * Report a state to the service manager (NOTIFY_SOCKET in the environment, sd_notify(3)): "READY=1", "STOPPING=1",
+ * "STATUS=...", "WATCHDOG=1", or several on lines of their own. Waits like strand_send_to while the manager's queue is
+ * full. Returns 1; 0 if no manager asks for reports; or a negated errno code: -EAFNOSUPPORT for a kind of socket that
+ * is not known here. An interrupted call has reported nothing. Cost: some system calls.
+ */
+STRAND_BLOCKS STRAND_CHECKED int strand_notify(const char *state);
 
 #ifdef __cplusplus
 }

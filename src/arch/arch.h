@@ -402,6 +402,8 @@ int arch_address_family(const void *address);
 int arch_fd_both(int fd);
 /* Before a TCP listener is bound: its port is available again right after its end. */
 int arch_fd_reuse(int fd);
+/* Before a socket is bound: others of the same user that ask for it too may be bound to the same port. */
+int arch_fd_share(int fd);
 /* Disable Nagle's algorithm. */
 int arch_fd_no_delay(int fd);
 
@@ -427,6 +429,31 @@ int64_t arch_fd_send_parts(int fd, const struct iovec *parts, int count);
  * sender. */
 int64_t arch_fd_receive(int fd, void *buffer, size_t size, struct arch_name *name);
 int64_t arch_fd_send(int fd, const void *bytes, size_t size, const struct arch_name *name);
+/* Take, or send, up to ARCH_DATAGRAMS_MOST datagrams, without waiting for more. Returns how many, at least one, or a
+ * negated errno code. */
+enum { ARCH_DATAGRAMS_MOST = 64 };
+int arch_fd_receive_many(int fd, struct arch_datagram *list, int count);
+int arch_fd_send_many(int fd, const struct arch_datagram *list, int count);
+
+/* What goes with the bytes of a Unix socket. */
+struct arch_passed {
+    int *fds;
+    int max_fds; /* room for so many */
+    int fd_count;
+    bool cut; /* more descriptors came than there was room for; they are closed */
+    bool has_credentials;
+    int pid;
+    unsigned uid, gid;
+};
+enum { ARCH_PASSED_MOST = 253 }; /* descriptors; the system refuses more */
+/* Receive bytes, and fill in `passed`. All descriptors that come are in it, or are closed. */
+int64_t arch_fd_receive_passed(int fd, void *buffer, size_t size, struct arch_passed *passed);
+/* Send bytes with the first fd_count descriptors, and with the credentials of this process if has_credentials. */
+int64_t arch_fd_send_passed(int fd, const void *bytes, size_t size, const struct arch_passed *passed);
+
+/* The number of this process. */
+int arch_process_number(void);
+int arch_fd_close_on_exec(int fd);
 
 /* Signals that are waited for (signal n: bit n - 1), from open to close. Earlier handlers of the host program are
  * called as well; otherwise the signal does nothing else. Each signal counts the descriptor up, and is recorded; a

@@ -298,6 +298,14 @@ int arch_fd_blank(int fd)
     return result < 0 ? result : 0;
 }
 
+int arch_fd_close_on_exec(int fd)
+{
+    int flags = fcntl(fd, F_GETFD);
+    if (flags < 0)
+        return -errno;
+    return flags & FD_CLOEXEC || fcntl(fd, F_SETFD, flags | FD_CLOEXEC) == 0 ? 0 : -errno;
+}
+
 int arch_fd_shutdown(int fd, int how)
 {
     return result_of(shutdown(fd, how));

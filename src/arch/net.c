@@ -206,6 +206,11 @@ int arch_fd_reuse(int fd)
     return set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
 }
 
+int arch_fd_share(int fd)
+{
+    return set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+}
+
 int arch_fd_no_delay(int fd)
 {
     return set(fd, IPPROTO_TCP, TCP_NODELAY, 1);

@@ -4,17 +4,25 @@
 #include "../../include/strand/socket.h"
 
 #include "descriptor.h"
+#include "io_blocked.h"
 
 #include "../sched/thread.h"
 #include "../strand/interrupt.h"
 #include "../strand/misuse.h"
+#include "../strand/wait.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 
 _Static_assert(sizeof(struct arch_name) == sizeof(strand_address) &&
                    offsetof(struct arch_name, length) == offsetof(strand_address, length),
                "an address of the interface is one of the system");
+_Static_assert(sizeof(struct arch_datagram) == sizeof(strand_datagram) &&
+                   offsetof(struct arch_datagram, size) == offsetof(strand_datagram, size) &&
+                   offsetof(struct arch_datagram, got) == offsetof(strand_datagram, got) &&
+                   offsetof(struct arch_datagram, name) == offsetof(strand_datagram, address),
+               "a datagram of the interface is one of the system");
 #define PAUSE_LEAST (100 * STRAND_US)
 #define PAUSE_MOST (20 * STRAND_MS)
 
@@ -123,14 +131,20 @@ int strand_datagram_open(const strand_address *local, const strand_address *peer
 
 /* ---- receiving and sending -------------------------------------------------------------------------------- */
 
-/* A stream of TCP would lose bytes by the call of the system. */
-static int64_t receive_one(struct operation *op, void *buffer, size_t size, struct arch_name *name)
+/* A call on one datagram returns its size, and one on several returns how many it has moved. A stream of TCP would lose
+ * bytes. */
+static int64_t receive_some(struct operation *op, struct arch_datagram *list, int count, bool single)
 {
     for (;;) {
         int64_t got = operation_ready(op);
         if (got < 0)
             return got;
-        got = op->d->type == ARCH_FD_TCP ? -EOPNOTSUPP : fd_receive(op->thread, op->d->call, buffer, size, name);
+        if (op->d->type == ARCH_FD_TCP)
+            got = -EOPNOTSUPP;
+        else if (single)
+            got = fd_receive(op->thread, op->d->call, list->bytes, list->size, list->name);
+        else
+            got = fd_receive_many(op->thread, op->d->call, list, count);
         if (UNLIKELY(got == -ENOTSOCK || got == -EOPNOTSUPP) && !operation_mistaken(op, (int)got))
             continue;
         if (got != -EAGAIN)
@@ -148,50 +162,119 @@ int64_t strand_receive_from(int fd, void *buffer, size_t size, strand_address *f
     if (got < 0)
         return got;
     struct arch_name name = {.length = 0};
-    got = receive_one(&op, buffer, size, from ? &name : NULL);
+    got = receive_some(&op, &(struct arch_datagram){buffer, size, 0, from ? &name : NULL}, 1, true);
     operation_leave(&op);
     if (got >= 0 && from)
         memcpy(from, &name, sizeof *from);
     return got;
 }
 
+static void must_be_datagrams(const strand_datagram *list, size_t count, const char *function)
+{
+    if (count)
+        must_be_there(list, "list of datagrams", function);
+    for (size_t i = 0; i < count; i++)
+        if (list[i].size)
+            must_be_there(list[i].bytes, "buffer of a datagram", function);
+}
+
+static size_t at_most(size_t count)
+{
+    return count < ARCH_DATAGRAMS_MOST ? count : ARCH_DATAGRAMS_MOST;
+}
+
+int strand_receive_many(int fd, strand_datagram *list, size_t count)
+{
+    struct operation op;
+    count = at_most(count);
+    must_be_datagrams(list, count, "strand_receive_many");
+    int got = operation_enter(&op, fd, SIDE_IN, "strand_receive_many");
+    if (got < 0)
+        return got;
+    if (count)
+        got = (int)receive_some(&op, (struct arch_datagram *)(void *)list, (int)count, false);
+    operation_leave(&op);
+    return got;
+}
+
 /* Returns -EAGAIN if the queue of a Unix receiver is full: no event reports the end of that unless the socket is
  * connected. */
-static int64_t send_one(struct operation *op, const void *bytes, size_t size, const struct arch_name *name)
+static int64_t send_some(struct operation *op, const struct arch_datagram *list, int count, bool single)
 {
     for (;;) {
         int64_t put = operation_ready(op);
         if (put < 0)
             return put;
-        put = fd_send(op->thread, op->d->call, bytes, size, name);
-        if (UNLIKELY(put == -ENOTSOCK) && !(put = operation_mistaken(op, -ENOTSOCK)))
+        const struct arch_name *name = list->name && list->name->length ? list->name : NULL;
+        if (op->d->type == ARCH_FD_TCP)
+            put = -EOPNOTSUPP;
+        else if (single)
+            put = fd_send(op->thread, op->d->call, list->bytes, list->size, name);
+        else
+            put = fd_send_many(op->thread, op->d->call, list, count);
+        if (UNLIKELY(put == -ENOTSOCK || put == -EOPNOTSUPP) && !operation_mistaken(op, (int)put))
             continue;
-        if (put != -EAGAIN)
-            return put;
-        if (name && fd_ready(op->thread, op->d->call) & ARCH_OUT)
+        if (put != -EAGAIN || (name && fd_ready(op->thread, op->d->call) & ARCH_OUT))
             return put;
         operation_drained(op);
     }
 }
 
-int64_t strand_send_to(int fd, const void *bytes, size_t size, const strand_address *to)
+/* Sleep between two tries, outside of the operation, and begin it again. Returns 0, or a negated errno code. An
+ * interruption says how far the call has come. */
+static int try_later(struct operation *op, int fd, int64_t ns)
+{
+    int64_t when = platform_now(op->thread->sub) + ns;
+    int how;
+    operation_leave(op);
+    op->d = NULL;
+    do {
+        wait_because(op->thread, op->me, BLOCKED_DESCRIPTOR, (uint64_t)fd);
+        how = wait_until(op->thread, op->me, when, own_of(op->me)->floor);
+        op->thread = thread_self();
+        if (how == WAIT_INTERRUPTED && interrupted_here(op->me))
+            interrupt_throw(op->thread, op->me, op->progress);
+    } while (how == WAIT_INTERRUPTED);
+    return how < 0 ? how : operation_enter_also(op, fd, SIDE_OUT);
+}
+
+/* Send all. Returns the size of a single datagram, or how many of several were sent. */
+static int64_t send_all(int fd, const struct arch_datagram *list, size_t count, bool single, const char *function)
 {
     struct operation op;
-    struct arch_name name;
-    int64_t pause = PAUSE_LEAST, put;
+    int64_t pause = PAUSE_LEAST, put = operation_enter(&op, fd, SIDE_OUT, function);
+    if (put < 0)
+        return put;
+    while (op.progress < count) {
+        put = send_some(&op, list + op.progress, (int)at_most(count - op.progress), single);
+        if (put == -EAGAIN) {
+            put = try_later(&op, fd, pause);
+            pause = pause < PAUSE_MOST ? pause * 2 : PAUSE_MOST;
+        } else if (put >= 0) {
+            op.progress += single ? 1 : (uint64_t)put;
+            pause = PAUSE_LEAST;
+        }
+        if (put < 0)
+            break;
+    }
+    operation_leave(&op);
+    return single || !op.progress ? put : (int64_t)op.progress;
+}
+
+int64_t strand_send_to(int fd, const void *bytes, size_t size, const strand_address *to)
+{
+    struct arch_name name = {.length = 0};
     if (size)
         must_be_there(bytes, "bytes", "strand_send_to");
-    to = there_is(to) ? to : NULL;
     if (to)
         memcpy(&name, to, sizeof name);
-    for (;;) {
-        if ((put = operation_enter(&op, fd, SIDE_OUT, "strand_send_to")) < 0)
-            return put;
-        put = send_one(&op, bytes, size, to ? &name : NULL);
-        operation_leave(&op);
-        if (put != -EAGAIN)
-            return put;
-        strand_sleep(pause);
-        pause = pause < PAUSE_MOST ? pause * 2 : PAUSE_MOST;
-    }
+    const struct arch_datagram one = {(void *)(uintptr_t)bytes, size, 0, &name};
+    return send_all(fd, &one, 1, true, "strand_send_to");
+}
+
+int strand_send_many(int fd, const strand_datagram *list, size_t count)
+{
+    count = count < INT_MAX ? count : INT_MAX;
+    must_be_datagrams(list, count, "strand_send_many");
+    return (int)send_all(fd, (const struct arch_datagram *)(const void *)list, count, false, "strand_send_many");
 }

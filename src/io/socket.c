@@ -5,6 +5,7 @@
 
 #include "descriptor.h"
 #include "offload.h"
+#include "socket.h"
 
 #include "../sched/thread.h"
 #include "../strand/interrupt.h"
@@ -14,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ADDRESSES = 16, BACKLOG = 4096 };
+enum { ADDRESSES = 16 };
 #define PAUSE_LEAST (100 * STRAND_US)
 #define PAUSE_MOST (20 * STRAND_MS)
 /* The time for an address that is not the last one; less if a deadline leaves less. */

@@ -10,6 +10,8 @@
 #include "subprocess.h"
 #include "thread_type.h"
 
+#include <errno.h>
+
 /* Played descriptors. Their numbers are the system's, but nothing is behind them. Each function does what that of arch
  * with its name does (arch_fd_..., arch_poller_add and remove). */
 struct platform_fds {
@@ -35,6 +37,7 @@ struct platform_fds {
     int64_t (*writev)(struct subprocess *sub, int fd, const struct iovec *parts, int count);
     int64_t (*receive)(struct subprocess *sub, int fd, void *buffer, size_t size, struct arch_name *name);
     int64_t (*send)(struct subprocess *sub, int fd, const void *bytes, size_t size, const struct arch_name *name);
+    int (*share)(struct subprocess *sub, int fd);
     int (*shutdown)(struct subprocess *sub, int fd, int how);
     int (*close)(struct subprocess *sub, int fd);
     int (*blank)(struct subprocess *sub, int fd);
@@ -120,6 +123,58 @@ static inline int64_t fd_send(struct thread *thread, int fd, const void *bytes, 
     struct subprocess *run = fds_run(thread);
     const struct platform_fds *fds = fds_of(run, fd);
     return UNLIKELY(fds != NULL) ? fds->send(run, fd, bytes, size, name) : arch_fd_send(fd, bytes, size, name);
+}
+
+/* Played datagrams are received, and sent, one by one. */
+static inline int fd_receive_many(struct thread *thread, int fd, struct arch_datagram *list, int count)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct platform_fds *fds = fds_of(run, fd);
+    if (LIKELY(!fds))
+        return arch_fd_receive_many(fd, list, count);
+    for (int i = 0; i < count; i++) {
+        int64_t got = fds->receive(run, fd, list[i].bytes, list[i].size, list[i].name);
+        if (got < 0)
+            return i ? i : (int)got;
+        list[i].got = (size_t)got;
+    }
+    return count;
+}
+
+static inline int fd_send_many(struct thread *thread, int fd, const struct arch_datagram *list, int count)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct platform_fds *fds = fds_of(run, fd);
+    if (LIKELY(!fds))
+        return arch_fd_send_many(fd, list, count);
+    for (int i = 0; i < count; i++) {
+        const struct arch_name *name = list[i].name && list[i].name->length ? list[i].name : NULL;
+        int64_t put = fds->send(run, fd, list[i].bytes, list[i].size, name);
+        if (put < 0)
+            return i ? i : (int)put;
+    }
+    return count;
+}
+
+/* Played sockets pass nothing but bytes. */
+static inline int64_t fd_receive_passed(struct thread *thread, int fd, void *buffer, size_t size,
+                                        struct arch_passed *passed)
+{
+    return UNLIKELY(fds_of(fds_run(thread), fd) != NULL) ? -EOPNOTSUPP
+                                                         : arch_fd_receive_passed(fd, buffer, size, passed);
+}
+
+static inline int64_t fd_send_passed(struct thread *thread, int fd, const void *bytes, size_t size,
+                                     const struct arch_passed *passed)
+{
+    return UNLIKELY(fds_of(fds_run(thread), fd) != NULL) ? -EOPNOTSUPP : arch_fd_send_passed(fd, bytes, size, passed);
+}
+
+static inline int fd_share(struct thread *thread, int fd)
+{
+    struct subprocess *run = fds_run(thread);
+    const struct platform_fds *fds = fds_of(run, fd);
+    return UNLIKELY(fds != NULL) ? fds->share(run, fd) : arch_fd_share(fd);
 }
 
 static inline int fd_close(struct thread *thread, int fd)

@@ -94,7 +94,7 @@ static bool deliver(struct sim *sim, const struct port *from, struct port *to, c
 /* The receiver, or NULL: nobody. A connected one hears its peer only. */
 static struct port *receiver_of(struct sim *sim, const struct port *from, const struct net_name *name, int *error)
 {
-    struct port *to = net_find_bound(sim, name, true);
+    struct port *to = net_choose_bound(sim, name, true);
     *error = !to ? nobody(name) : to->datagrams ? 0 : -EPROTOTYPE;
     if (!*error && to->connected && !same(&to->peer, &from->name))
         *error = name->number < 0 ? -EPERM : -ECONNREFUSED;

@@ -223,16 +223,33 @@ void net_copy_address(struct arch_name *out, const void *address, uint32_t lengt
     memcpy(out->bytes, address, out->length);
 }
 
+static bool is_bound(const struct port *port, const struct net_name *name, bool datagrams)
+{
+    return port && (port->state == PORT_BOUND || port->state == PORT_LISTENS) && port->name.number == name->number &&
+           (name->number < 0 || port->datagrams == datagrams) &&
+           memcmp(port->name.path, name->path, sizeof name->path) == 0;
+}
+
 struct port *net_find_bound(const struct sim *sim, const struct net_name *name, bool datagrams)
 {
-    for (int fd = 0; fd < sim->net->room; fd++) {
-        struct port *port = sim->net->ports[fd];
-        if (port && (port->state == PORT_BOUND || port->state == PORT_LISTENS) && port->name.number == name->number &&
-            (name->number < 0 || port->datagrams == datagrams) &&
-            memcmp(port->name.path, name->path, sizeof name->path) == 0)
-            return port;
-    }
+    for (int fd = 0; fd < sim->net->room; fd++)
+        if (is_bound(sim->net->ports[fd], name, datagrams))
+            return sim->net->ports[fd];
     return NULL;
+}
+
+struct port *net_choose_bound(struct sim *sim, const struct net_name *name, bool datagrams)
+{
+    struct port *first = net_find_bound(sim, name, datagrams);
+    uint32_t count = 0;
+    if (!first || !first->shares)
+        return first;
+    for (int fd = 0; fd < sim->net->room; fd++)
+        count += is_bound(sim->net->ports[fd], name, datagrams);
+    uint32_t skip = order_chance(sim, count);
+    for (int fd = first->fd;; fd++)
+        if (is_bound(sim->net->ports[fd], name, datagrams) && !skip--)
+            return sim->net->ports[fd];
 }
 
 int net_next_number(struct sim *sim, bool datagrams)
@@ -263,10 +280,17 @@ static int bind_port(struct subprocess *sub, int fd, const void *address, uint32
         name.number = net_next_number(sim, port->datagrams);
     else if (name.number < 0 && !has_path(&name))
         choose_path(sim, &name);
-    if (net_find_bound(sim, &name, port->datagrams))
+    const struct port *other = net_find_bound(sim, &name, port->datagrams);
+    if (other && !(other->shares && port->shares))
         return -EADDRINUSE;
     port->name = name;
     port->state = PORT_BOUND;
+    return 0;
+}
+
+static int share_port(struct subprocess *sub, int fd)
+{
+    net_find(sim_of(sub), fd)->shares = true;
     return 0;
 }
 
@@ -318,7 +342,7 @@ static int connect_port(struct subprocess *sub, int fd, const void *address, uin
         return datagram_connect(sim, port, address, length);
     if (port->state != PORT_NEW)
         return port->state == PORT_CONNECTS ? -EALREADY : port->state == PORT_OPEN ? -EISCONN : -EBADF;
-    struct port *listener = net_find_bound(sim, &name, false);
+    struct port *listener = net_choose_bound(sim, &name, false);
     if (listener && listener->datagrams)
         return -EPROTOTYPE;
     int64_t delay = 0;
@@ -618,6 +642,7 @@ const struct platform_fds net_fds = {
     .write = write_port,
     .readv = readv_port,
     .writev = writev_port,
+    .share = share_port,
     .receive = receive,
     .send = transmit,
     .shutdown = shut_down,

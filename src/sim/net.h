@@ -64,6 +64,7 @@ struct port {
     enum port_state state;
     struct flow *in, *out; /* NULL: none */
     bool watched;
+    bool shares;   /* its name, with others that do */
     uint64_t data; /* for the poller */
     struct net_name name;
     struct arch_name peer_address; /* of the other end */
@@ -100,8 +101,10 @@ struct net {
 
 /* ---- net.c ---- */
 
-/* Find the port of that name, and of that kind. */
+/* Find the port of that name, and of that kind; one of those that share it. */
 struct port *net_find_bound(const struct sim *sim, const struct net_name *name, bool datagrams);
+/* Let the seed choose one of those. */
+struct port *net_choose_bound(struct sim *sim, const struct net_name *name, bool datagrams);
 /* Find an unused number. */
 int net_next_number(struct sim *sim, bool datagrams);
 /* The name in an address. */

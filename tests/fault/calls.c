@@ -275,6 +275,8 @@ ssize_t fault_recv(int fd, void *buffer, size_t size, int flags);
 ssize_t fault_send(int fd, const void *bytes, size_t size, int flags);
 ssize_t fault_recvmsg(int fd, struct msghdr *message, int flags);
 ssize_t fault_sendmsg(int fd, const struct msghdr *message, int flags);
+int fault_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *limit);
+int fault_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags);
 int fault_getsockopt(int fd, int level, int option, void *value, socklen_t *length);
 int fault_setsockopt(int fd, int level, int option, const void *value, socklen_t length);
 int fault_getsockname(int fd, struct sockaddr *address, socklen_t *length);
@@ -794,9 +796,30 @@ ssize_t fault_send(int fd, const void *bytes, size_t size, int flags)
     return refused(PART_send) ? -1 : send(fd, bytes, size, flags);
 }
 
+/* The descriptors that come with a message are the receiver's. */
 ssize_t fault_recvmsg(int fd, struct msghdr *message, int flags)
 {
-    return refused(PART_recvmsg) ? -1 : recvmsg(fd, message, flags);
+    ssize_t got = refused(PART_recvmsg) ? -1 : recvmsg(fd, message, flags);
+    for (struct cmsghdr *c = got < 0 ? NULL : CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        for (size_t at = 0; at + CMSG_LEN(0) < c->cmsg_len; at += sizeof(int)) {
+            int passed;
+            memcpy(&passed, CMSG_DATA(c) + at, sizeof passed);
+            descriptor(passed, CALLER);
+        }
+    }
+    return got;
+}
+
+int fault_recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *limit)
+{
+    return refused(PART_recvmmsg) ? -1 : recvmmsg(fd, messages, count, flags, limit);
+}
+
+int fault_sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
+{
+    return refused(PART_sendmmsg) ? -1 : sendmmsg(fd, messages, count, flags);
 }
 
 ssize_t fault_sendmsg(int fd, const struct msghdr *message, int flags)

@@ -6,7 +6,9 @@
 #include "strand/socket.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* There and back, by one strand: what was sent is there. */
@@ -22,6 +24,12 @@ static void there_and_back(strand_address at, strand_address own)
     FAULT_CHECK(strand_must(strand_send_to(server, text, 4, &from)) == 4);
     FAULT_CHECK(strand_must(strand_receive_from(client, text, sizeof text, NULL)) == 4);
     FAULT_CHECK(strcmp(text, "ping") == 0);
+    strand_datagram out[] = {{(void *)"a", 1, 0, NULL}, {(void *)"b", 1, 0, NULL}}, in = {text, sizeof text, 0, &from};
+    int sent = (int)strand_must(strand_send_many(client, out, 2));
+    if (sent < 2)
+        strand_must(strand_send_many(client, out + 1, 1));
+    for (int i = 0; i < 2; i++)
+        FAULT_CHECK(strand_must(strand_receive_many(server, &in, 1)) == 1 && in.got == 1 && text[0] == "ab"[i]);
 }
 
 static void *datagrams(void *arg)
@@ -67,5 +75,55 @@ static void *buffers(void *arg)
     return FAULT_DONE;
 }
 
+/* One descriptor that is taken, and one for which there is no room. */
+static void *passing(void *arg)
+{
+    (void)arg;
+    int fds[2], passed[1];
+    char byte;
+    FAULT_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == 0);
+    FAULT_FD int in = fds[0];
+    FAULT_FD int out = fds[1];
+    const strand_passed sent = {.size = sizeof sent, .fds = fds, .fd_count = 2, .has_credentials = true};
+    strand_passed got = {.size = sizeof got, .fds = passed, .max_fds = 1};
+    FAULT_CHECK(strand_must(strand_send_passed(out, "x", 1, &sent)) == 1);
+    FAULT_CHECK(strand_must(strand_receive_passed(in, &byte, 1, &got)) == 1);
+    FAULT_FD int taken = passed[0];
+    FAULT_CHECK(got.fd_count == 1 && got.cut && taken >= 0);
+    return FAULT_DONE;
+}
+
+static void *sharing(void *arg)
+{
+    (void)arg;
+    strand_address at;
+    int fds[2];
+    strand_must(strand_address_ip(&at, "127.0.0.1", 0));
+    for (int type = STRAND_SHARE_TCP; type <= STRAND_SHARE_UDP; type++) {
+        strand_must(strand_share_port(&at, (enum strand_sharing)type, fds, 2));
+        FAULT_FD int one = fds[0];
+        FAULT_FD int two = fds[1];
+        FAULT_CHECK(one != two);
+    }
+    return FAULT_DONE;
+}
+
+static void *notify(void *arg)
+{
+    char name[64], text[16] = {0};
+    strand_address at;
+    snprintf(name, sizeof name, "@libstrand-notify-%d", (int)getpid());
+    strand_must(strand_address_unix(&at, name));
+    FAULT_FD int manager = (int)strand_must(strand_datagram_open(&at, NULL));
+    setenv("NOTIFY_SOCKET", name, 1);
+    strand_must(strand_notify("READY=1"));
+    FAULT_CHECK(strand_must(strand_receive_from(manager, text, sizeof text, NULL)) == 7);
+    (void)arg;
+    return FAULT_DONE;
+}
+
+FAULT_WORKLOAD(passing, RUN_ALONE | RUN_PAIR, passing, )
+FAULT_WORKLOAD(sharing, RUN_ALONE | RUN_PAIR, sharing, )
+FAULT_WORKLOAD(notify, RUN_ALONE | RUN_PAIR, notify, )
 FAULT_WORKLOAD(datagrams, RUN_ALONE | RUN_PAIR, datagrams, )
 FAULT_WORKLOAD(buffers, RUN_ALONE | RUN_PAIR, buffers, )

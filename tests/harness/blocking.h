@@ -170,6 +170,18 @@ static inline int64_t load(struct things *t)
     return size;
 }
 
+static inline int64_t receive_many(struct things *t)
+{
+    strand_datagram one = {&t->byte, 1, 0, NULL};
+    return strand_receive_many(t->datagrams[0], &one, 1);
+}
+
+static inline int64_t receive_passed(struct things *t)
+{
+    strand_passed passed = {.size = sizeof passed};
+    return strand_receive_passed(t->datagrams[0], &t->byte, 1, &passed);
+}
+
 /* ROW(marked function, the function that a report of misuse names, a call: negative if it has failed) */
 #define BLOCKING(ROW)                                                                                                  \
     ROW(strand_scope_join, "strand_scope_join", (strand_scope_join(t->children), 0))                                   \
@@ -222,6 +234,13 @@ static inline int64_t load(struct things *t)
     ROW(strand_writev_all, "strand_writev_all", strand_writev_all(t->out[1], &(struct iovec){&t->byte, 1}, 1))         \
     ROW(strand_receive_from, "strand_receive_from", strand_receive_from(t->datagrams[0], &t->byte, 1, NULL))           \
     ROW(strand_send_to, "strand_send_to", strand_send_to(t->datagrams[1], "w", 1, NULL))                               \
+    ROW(strand_receive_many, "strand_receive_many", receive_many(t))                                                   \
+    ROW(strand_send_many, "strand_send_many",                                                                          \
+        strand_send_many(t->datagrams[1], &(strand_datagram){"w", 1, 0, NULL}, 1))                                     \
+    ROW(strand_receive_passed, "strand_receive_passed", receive_passed(t))                                             \
+    ROW(strand_send_passed, "strand_send_passed",                                                                      \
+        strand_send_passed(t->datagrams[1], "w", 1, &(strand_passed){.size = sizeof(strand_passed)}))                  \
+    ROW(strand_notify, "strand_notify", strand_notify("READY=1"))                                                      \
     ROW(strand_wait_ready, "strand_wait_ready", strand_wait_ready(t->in[0], STRAND_READABLE))                          \
     ROW(strand_accept, "strand_accept", closed(strand_accept(t->listener)))                                            \
     ROW(strand_accept_from, "strand_accept_from", closed(strand_accept_from(t->listener, &t->peer)))                   \

@@ -340,7 +340,7 @@ static void receive_flood(bool connects)
     struct flood flood = {connects ? client : other, connects ? NULL : &there};
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, send_many, &flood);
-    test_await_blocked(connects ? "waits for descriptor" : "sleeps", 1);
+    test_await_blocked("waits for descriptor", 1);
     for (int i = 0; i < MANY; i++) {
         CHECK_EQ(strand_receive_from(server, &number, sizeof number, NULL), sizeof number);
         CHECK_EQ(number, i);
@@ -454,4 +454,206 @@ TEST_INSIDE(a_connection_is_accepted_with_the_address_of_its_peer)
     CHECK_STR(text_of(&local), expected);
     CHECK_EQ(strand_accept_from(-1, &from), -EBADF);
     CHECK_STR(text_of(&from), expected);
+}
+
+/* ---- several at once ------------------------------------------------------------------------- */
+
+enum { BATCH = 150 };
+
+static void fill(strand_datagram *list, int *numbers, strand_address *addresses, int count)
+{
+    for (int i = 0; i < count; i++) {
+        numbers[i] = i;
+        list[i] = (strand_datagram){&numbers[i], sizeof numbers[i], 0, addresses ? &addresses[i] : NULL};
+    }
+}
+
+TEST_INSIDE(several_datagrams_come_in_the_order_in_which_they_were_sent)
+{
+    static strand_datagram out[BATCH], in[BATCH];
+    static int sent[BATCH], got[BATCH];
+    static strand_address from[BATCH];
+    CLOSED server = bound(ip("127.0.0.1", 0));
+    CLOSED client = connected(address_of(server));
+    strand_address own = address_of(client);
+    fill(out, sent, NULL, BATCH);
+    fill(in, got, from, BATCH);
+    CHECK_EQ(strand_send_many(client, out, BATCH), BATCH);
+    for (int i = 0; i < BATCH;) {
+        int count = strand_receive_many(server, in + i, (size_t)(BATCH - i));
+        CHECK(count > 0 && count <= 64);
+        i += count;
+    }
+    for (int i = 0; i < BATCH; i++) {
+        CHECK_EQ(in[i].got, sizeof(int));
+        CHECK_EQ(got[i], i);
+        CHECK_EQ(from[i].length, own.length);
+        CHECK_EQ(memcmp(from[i].name, own.name, own.length), 0);
+    }
+    CHECK_EQ(strand_receive_many(server, in, 0), 0);
+    CHECK_EQ(strand_send_many(client, out, 0), 0);
+}
+
+TEST_INSIDE(each_of_several_datagrams_has_its_receiver_and_its_size)
+{
+    CLOSED one = bound(ip("127.0.0.1", 0));
+    CLOSED two = bound(ip("127.0.0.1", 0));
+    CLOSED client = bound(ip("127.0.0.1", 0));
+    strand_address to[] = {address_of(one), address_of(two)};
+    char text[4] = "";
+    strand_datagram list[] = {{"first", 5, 0, &to[0]}, {"2", 1, 0, &to[1]}, {"", 0, 0, &to[0]}},
+                    in = {text, 2, 0, NULL};
+    CHECK_EQ(strand_send_many(client, list, 3), 3);
+    CHECK_EQ(strand_receive_many(two, &in, 1), 1);
+    CHECK_EQ(in.got, 1);
+    CHECK_EQ(strand_receive_many(one, &in, 1), 1);
+    CHECK_EQ(in.got, 5); /* it was cut */
+    CHECK_STR(text, "fi");
+    CHECK_EQ(strand_receive_many(one, &in, 1), 1);
+    CHECK_EQ(in.got, 0);
+}
+
+static void *send_batch(void *arg)
+{
+    static strand_datagram list[MANY];
+    static int numbers[MANY];
+    const struct flood *flood = arg;
+    strand_address to = flood->to ? *flood->to : (strand_address){.length = 0};
+    fill(list, numbers, NULL, MANY);
+    for (int i = 0; i < MANY; i++)
+        list[i].address = &to;
+    CHECK_EQ(strand_send_many(flood->fd, list, MANY), MANY);
+    return arg;
+}
+
+static void *send_batch_and_tell(void *arg)
+{
+    strand_exception *e = strand_try(send_batch, arg, NULL);
+    CHECK(strand_exception_is(e, &STRAND_INTERRUPTED));
+    uint64_t progress = strand_exception_progress(e);
+    strand_exception_release(e);
+    return (void *)(uintptr_t)progress;
+}
+
+static void interrupt_batch(bool connects)
+{
+    strand_address there = name("server");
+    int number, count = 0;
+    CLOSED server = bound(there);
+    CLOSED client = connected(there);
+    CLOSED other = bound(name("other"));
+    struct flood flood = {connects ? client : other, connects ? NULL : &there};
+    uint64_t progress;
+    {
+        STRAND_SCOPE(scope);
+        strand child = strand_spawn(scope, send_batch_and_tell, &flood);
+        test_await_blocked("waits for descriptor", 1);
+        strand_cancel(child, NULL);
+        progress = (uint64_t)(uintptr_t)strand_join(child);
+    }
+    strand_case cases[] = {strand_on_ready(server, STRAND_READABLE), strand_on_time(strand_in(STRAND_MS))};
+    while (strand_select(cases, 2, STRAND_SELECT_ORDERED) == 0) {
+        CHECK_EQ(strand_receive_from(server, &number, sizeof number, NULL), sizeof number);
+        CHECK_EQ(number, count++);
+    }
+    CHECK_EQ(progress, count);
+    CHECK(count > 0 && count < MANY);
+}
+
+TEST_INSIDE(an_interrupted_sender_of_several_tells_how_many_have_gone)
+{
+    interrupt_batch(true);
+    interrupt_batch(false);
+}
+
+static void batch_flood(bool connects)
+{
+    strand_address there = name("server");
+    int number;
+    CLOSED server = bound(there);
+    CLOSED client = connected(there);
+    CLOSED other = bound(name("other"));
+    struct flood flood = {connects ? client : other, connects ? NULL : &there};
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, send_batch, &flood);
+    for (int i = 0; i < MANY; i++) {
+        CHECK_EQ(strand_receive_from(server, &number, sizeof number, NULL), sizeof number);
+        CHECK_EQ(number, i);
+    }
+    strand_join(child);
+}
+
+TEST_INSIDE(a_sender_of_several_waits_for_the_receiver)
+{
+    batch_flood(true);
+    batch_flood(false);
+}
+
+TEST_INSIDE(an_error_after_some_datagrams_comes_with_the_next_call)
+{
+    static char large[70000];
+    CLOSED server = bound(ip("127.0.0.1", 0));
+    CLOSED client = connected(address_of(server));
+    const strand_datagram list[] = {{"x", 1, 0, NULL}, {large, sizeof large, 0, NULL}, {"y", 1, 0, NULL}};
+    CHECK_EQ(strand_send_many(client, list, 3), 1);
+    CHECK_EQ(strand_send_many(client, list + 1, 2), -EMSGSIZE);
+    CHECK_EQ(strand_receive_many(-1, NULL, 0), -EBADF);
+    CHECK_EQ(strand_send_many(-1, list, 1), -EBADF);
+}
+
+/* ---- one port, several sockets ----------------------------------------------------------------- */
+
+enum { SHARERS = 3, DIALS = 24 };
+
+TEST_INSIDE(connections_are_spread_over_the_listeners_of_one_port)
+{
+    int listeners[SHARERS], accepted = 0, dialled[DIALS];
+    strand_address here = ip("127.0.0.1", 0);
+    CHECK_EQ(strand_share_port(&here, STRAND_SHARE_TCP, listeners, SHARERS), 0);
+    for (int i = 0; i < SHARERS; i++)
+        CHECK_EQ(strand_tcp_port(listeners[i]), strand_tcp_port(listeners[0]));
+    for (int i = 0; i < DIALS; i++)
+        CHECK((dialled[i] = strand_dial_tcp("127.0.0.1", strand_tcp_port(listeners[0]))) >= 0);
+    strand_case cases[SHARERS];
+    for (int i = 0; i < SHARERS; i++)
+        cases[i] = strand_on_ready(listeners[i], STRAND_READABLE);
+    for (; accepted < DIALS; accepted++) {
+        CLOSED peer = strand_accept(listeners[strand_select(cases, SHARERS, 0)]);
+        CHECK(peer >= 0);
+    }
+    for (int i = 0; i < DIALS; i++)
+        CHECK_EQ(strand_close(dialled[i]), 0);
+    for (int i = 0; i < SHARERS; i++)
+        CHECK_EQ(strand_close(listeners[i]), 0);
+}
+
+TEST_INSIDE(datagrams_reach_one_of_the_sockets_of_a_port)
+{
+    int fds[SHARERS];
+    char byte;
+    strand_address here = ip("127.0.0.1", 0);
+    CHECK_EQ(strand_share_port(&here, STRAND_SHARE_UDP, fds, SHARERS), 0);
+    strand_case cases[SHARERS];
+    for (int i = 0; i < SHARERS; i++)
+        cases[i] = strand_on_ready(fds[i], STRAND_READABLE);
+    for (int i = 0; i < DIALS; i++) {
+        CLOSED client = connected(address_of(fds[0]));
+        CHECK_EQ(strand_send_to(client, "x", 1, NULL), 1);
+        CHECK_EQ(strand_receive_from(fds[strand_select(cases, SHARERS, 0)], &byte, 1, NULL), 1);
+    }
+    for (int i = 0; i < SHARERS; i++)
+        CHECK_EQ(strand_close(fds[i]), 0);
+}
+
+TEST_INSIDE(sockets_that_cannot_share_a_port_are_an_error_code_and_leave_nothing)
+{
+    int fds[SHARERS];
+    CLOSED alone = bound(ip("127.0.0.1", 0));
+    strand_address taken = address_of(alone), none = {.length = 0};
+    CHECK_EQ(strand_share_port(&taken, STRAND_SHARE_UDP, fds, SHARERS), -EADDRINUSE);
+    CHECK_EQ(strand_share_port(&taken, STRAND_SHARE_UDP, fds, 0), -EINVAL);
+    CHECK_EQ(strand_share_port(&none, STRAND_SHARE_TCP, fds, SHARERS), -EINVAL);
+    taken = ip("127.0.0.1", 0);
+    CHECK_EQ(strand_share_port(&taken, STRAND_SHARE_TCP, fds, 1), 0);
+    CHECK_EQ(strand_close(fds[0]), 0);
 }
