@@ -181,8 +181,8 @@ STRAND_BLOCKS int64_t strand_receive_passed(int fd, void *buffer, size_t size, s
  * descriptors stay open in this process, too. A stream needs at least one byte, and the descriptors go with the first
  * one that is sent.
  *
- * Returns the number of bytes; of a stream it may be less than `size`, and the rest is sent by strand_write_all. Or
- * returns a negated errno code: -EBADF if one of the descriptors is not open, -ETOOMANYREFS if too many are under way,
+ * Returns the number of bytes. A stream may take less than `size`; strand_write_all sends the rest. Or returns a
+ * negated errno code: -EBADF if one of the descriptors is not open, -ETOOMANYREFS if too many are under way,
  * -EOPNOTSUPP as for strand_receive_passed. An interrupted call has sent nothing. Cost: one system call, and another
  * one after a wait.
  */

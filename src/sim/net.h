@@ -101,17 +101,6 @@ struct net {
 
 /* ---- net.c ---- */
 
-/* Find the port of that name, and of that kind; one of those that share it. */
-struct port *net_find_bound(const struct sim *sim, const struct net_name *name, bool datagrams);
-/* Let the seed choose one of those. */
-struct port *net_choose_bound(struct sim *sim, const struct net_name *name, bool datagrams);
-/* Find an unused number. */
-int net_next_number(struct sim *sim, bool datagrams);
-/* The name in an address. */
-struct net_name net_name_of(const void *address, uint32_t length);
-void net_put_name(const struct net_name *name, struct arch_name *out);
-void net_copy_address(struct arch_name *out, const void *address, uint32_t length);
-
 /* The port behind a number; NULL: there is none. */
 struct port *net_find(const struct sim *sim, int fd);
 /* Make a port without a number; NULL: there is no memory. Give a port a number; returns it, or a negated errno code. */
@@ -129,6 +118,22 @@ int64_t calendar_now(struct subprocess *sub);
 int calendar_wait(struct subprocess *sub, int64_t date);
 int calendar_ready(const struct sim *sim, const struct port *port);
 int64_t calendar_read(struct sim *sim, struct port *port, void *buffer, size_t size);
+
+/* ---- net_names.c ---- */
+
+/* Find the port of that name, and of that kind; one of those that share it. */
+struct port *net_find_bound(const struct sim *sim, const struct net_name *name, bool datagrams);
+/* Let the seed choose one of those. */
+struct port *net_choose_bound(struct sim *sim, const struct net_name *name, bool datagrams);
+/* Find an unused number. */
+int net_next_number(struct sim *sim, bool datagrams);
+/* The name in an address. */
+struct net_name net_name_of(const void *address, uint32_t length);
+void net_put_name(const struct net_name *name, struct arch_name *out);
+void net_copy_address(struct arch_name *out, const void *address, uint32_t length);
+bool net_has_path(const struct net_name *name);
+/* Choose an abstract name, as the system does for a socket that is bound to none. */
+void net_choose_path(struct sim *sim, struct net_name *name);
 
 /* ---- datagram.c: sockets without connections ---- */
 

@@ -20,6 +20,7 @@
  *   options.c  options, from the caller and from the environment
  *   report.c   the last steps in words; the ends of runs that fail
  *   net.c      simulated descriptors: queues of bytes in transit; wire.c, the seed's effects on them
+ *   net_names.c their names; datagram.c, those without connections
  *   routes.c   what becomes of connections to an address
  *   calendar.c the virtual date, and descriptors that wait for one
  *   and src/run/search.c looks for a seed that fails
