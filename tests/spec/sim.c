@@ -8,6 +8,7 @@
 #include "strand/io.h"
 #include "strand/limit.h"
 #include "strand/sim.h"
+#include "strand/socket.h"
 #include "strand/sync.h"
 
 #include <errno.h>
@@ -908,6 +909,62 @@ TEST_REAL(connections_fall_silent_where_that_is_asked_for_and_a_deadline_helps)
         run(seed, wait_for_silence, NULL);
     check_shares();
     sim.silence = 0;
+}
+
+enum { DATAGRAMS = 32 };
+static int lost, repeated, late;
+
+static void *exchange_datagrams(void *arg)
+{
+    strand_address here;
+    int seen[DATAGRAMS] = {0}, number, last = -1;
+    CHECK_EQ(strand_address_ip(&here, "127.0.0.1", 0), 0);
+    int server = strand_datagram_open(&here, NULL);
+    CHECK_EQ(strand_local_address(server, &here), 0);
+    int client = strand_datagram_open(NULL, &here);
+    for (int i = 0; i < DATAGRAMS; i++)
+        CHECK_EQ(strand_send_to(client, &i, sizeof i, NULL), sizeof i);
+    strand_case cases[] = {strand_on_ready(server, STRAND_READABLE), strand_on_time(strand_in(STRAND_S))};
+    while (strand_select(cases, 2, STRAND_SELECT_ORDERED) == 0) {
+        CHECK_EQ(strand_receive_from(server, &number, sizeof number, NULL), sizeof number);
+        seen[number]++;
+        late += number < last;
+        last = number > last ? number : last;
+    }
+    for (int i = 0; i < DATAGRAMS; i++) {
+        lost += seen[i] == 0;
+        repeated += seen[i] == 2;
+        CHECK(seen[i] <= 2);
+    }
+    CHECK_EQ(strand_close(server), 0);
+    CHECK_EQ(strand_close(client), 0);
+    return arg;
+}
+
+static void exchange_with_many_seeds(void)
+{
+    lost = repeated = late = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        run(seed, exchange_datagrams, NULL);
+}
+
+TEST_REAL(datagrams_are_lost_repeated_and_late_where_that_is_asked_for)
+{
+    exchange_with_many_seeds();
+    CHECK_EQ(lost + repeated + late, 0);
+    sim.losses = 4;
+    exchange_with_many_seeds();
+    CHECK(lost > 0 && lost < SEEDS * DATAGRAMS / 2);
+    CHECK_EQ(repeated + late, 0);
+    sim.losses = 0, sim.repeats = 4;
+    exchange_with_many_seeds();
+    CHECK(repeated > 0 && repeated < SEEDS * DATAGRAMS / 2);
+    CHECK_EQ(lost + late, 0);
+    sim.repeats = 0, sim.delays = 4;
+    exchange_with_many_seeds();
+    CHECK(late > 0);
+    CHECK_EQ(lost + repeated, 0);
+    sim.delays = 0;
 }
 
 static void *write_past_the_library(void *arg)
