@@ -145,6 +145,30 @@ TEST_REAL(an_address_that_fails_delays_nothing)
     in_seeded_runs(dial_past_failures);
 }
 
+/* Both connect at about the same time: the seeds decide which is first, and whether the other one is still under way.
+ */
+static void *dial_a_tie(void *arg)
+{
+    STRAND_LOCAL(&STRAND_NAMES, (void *)(uintptr_t)&bound);
+    open_listener();
+    int before = count_descriptors();
+    CHECK_EQ(strand_sim_route("2001:db8::1", STRAND_SIM_OPEN, 300 * STRAND_MS), 0);
+    CHECK_EQ(strand_sim_route("192.0.2.1", STRAND_SIM_OPEN, 50 * STRAND_MS), 0);
+    for (int i = 0; i < 10; i++) {
+        int fd = strand_names_dial("both.test", port, NULL);
+        CHECK(fd >= 0);
+        CHECK_EQ(strand_close(fd), 0);
+        CHECK_EQ(count_descriptors(), before);
+    }
+    CHECK_EQ(strand_close(listener), 0);
+    return arg;
+}
+
+TEST_REAL(of_two_addresses_that_connect_at_once_one_is_closed)
+{
+    in_seeded_runs(dial_a_tie);
+}
+
 static void check_failure(const char *host, int code, const char *words)
 {
     CHECK_EQ(strand_names_dial(host, port, STRAND_NAMES_ATTR(.why = why, .why_room = sizeof why)), code);
