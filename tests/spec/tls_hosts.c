@@ -93,6 +93,17 @@ static void *serve_page(void *arg)
     return arg;
 }
 
+/* Serves one connection without saying anything. Returns the result of the first read. */
+static void *serve_nothing(void *arg)
+{
+    (void)arg;
+    char byte;
+    served = strand_tls_server(serving, strand_accept(listener));
+    int64_t got = strand_tls_read(served, &byte, 1);
+    CHECK_EQ(strand_tls_close(served), 0);
+    return TEST_PTR(got);
+}
+
 /* Run a program against the server. The caller frees what it wrote. */
 static strand_captured visit_by(const char *const *argv)
 {
@@ -142,3 +153,38 @@ TEST_REAL_INSIDE(curl_gets_a_page)
 }
 
 TEST_OWN_STACKS(curl_gets_a_page, "it passes locals to a process");
+
+TEST_REAL_INSIDE(a_renegotiation_is_refused)
+{
+    char address[64];
+    int port = begin_visits();
+    snprintf(address, sizeof address, "127.0.0.1:%d", port);
+    const char *const argv[] = {"openssl",
+                                "s_client",
+                                "-connect",
+                                address,
+                                "-servername",
+                                "example.org",
+                                "-CAfile",
+                                trust,
+                                "-verify_return_error",
+                                "-verify_hostname",
+                                "example.org",
+                                "-tls1_2",
+                                NULL};
+    strand_captured captured = {.size = sizeof captured};
+    {
+        STRAND_SCOPE(scope);
+        strand s = strand_spawn(scope, serve_nothing, NULL);
+        strand_process_capture(STRAND_PROCESS_ATTR(.argv = argv), STRAND_CAPTURE_ATTR(.input = "R\n", .input_size = 2),
+                               &captured);
+        CHECK((intptr_t)strand_join(s) < 0); /* neither a byte nor an end of TLS: the client gives up */
+    }
+    CHECK_CONTAINS(captured.errors, "RENEGOTIATING");
+    CHECK_CONTAINS(captured.output, "Verify return code: 0 (ok)");
+    CHECK_CONTAINS(captured.errors, "no renegotiation");
+    forget(&captured);
+    end_visits();
+}
+
+TEST_OWN_STACKS(a_renegotiation_is_refused, "it passes locals to a process");
