@@ -8,10 +8,16 @@
  *     strand_close(fd);
  *
  * A call on a file may wait for a disk or for a server. The calls here suspend the strand meanwhile, and not its
- * thread. A thread of a crew of the run makes them (strand_offload); no call waits behind one of strand_offload. A read
- * of bytes that the system has in memory is made at once by the calling thread. If the system refuses a thread, the
- * calling thread makes the call and blocks. At most 64 threads make calls: while so many wait for a server that does
- * not answer, further calls wait too.
+ * thread. A read of bytes that the system has in memory is made at once by the calling thread. All else is made
+ * elsewhere:
+ *
+ *  - by the kernel, through a ring of io_uring that each pool has: reads, writes, syncs, allocations and opens, if the
+ *    kernel is Linux 5.6 or newer and permits io_uring to the process,
+ *  - otherwise by a thread of a crew of the run (strand_offload); no call waits behind one of strand_offload. If the
+ *    system refuses a thread, the calling thread makes the call and blocks. At most 64 threads make calls: while so
+ *    many wait for a server that does not answer, further calls by threads wait too.
+ *
+ * The results are the same. strand_options.files and STRAND_FILES in the environment choose (strand/pool.h).
  *
  * The flags and constants are those of the system: <fcntl.h>, <sys/stat.h>, <dirent.h>. `dir` is a descriptor of the
  * directory to which a relative path is relative, or AT_FDCWD: the working directory. It must be opened for reading
@@ -26,9 +32,10 @@
  * Interruption: a call that an interrupted strand has not begun has no effect. A call that changes a file, a directory
  * or the position of a descriptor is finished once it has begun, and returns its result; the next call is interrupted
  * then. So such a call has happened or was interrupted, never both. A read at an offset, a load, a stat, a look-up of a
- * link's target, and an open that neither makes nor empties a file are left to their threads, and the strand goes on at
- * once. (An open that was left may still wake the other side of a FIFO, or start a device.) Buffers of the caller are
- * never touched after a call has returned or thrown. The end of the run waits for the calls that were left.
+ * link's target, and an open that neither makes nor empties a file are left to their threads or to the kernel, which
+ * cancels them if it can, and the strand goes on at once. (An open that was left may still wake the other side of a
+ * FIFO, or start a device.) Buffers of the caller are never touched after a call has returned or thrown. The end of the
+ * pool waits for the calls that were left.
  *
  * Which callers:
  *
@@ -37,8 +44,8 @@
  *
  * Suspension: all functions may suspend the caller and are cancellation points.
  *
- * Cost: a round trip to another thread, some microseconds, and the system calls that a function stands for, unless a
- * function says otherwise.
+ * Cost: a share of a system call, or a round trip to another thread of some microseconds, unless a function says
+ * otherwise. That system call begins all calls that the strands of a thread have made since the last one.
  *
  * In a seeded run the files are those of the system. The run can be repeated as far as the files are the same.
  */
@@ -75,8 +82,8 @@ STRAND_BLOCKS int strand_file_open(int dir, const char *path, int flags, unsigne
  * Returns 0 at the end, or a negated errno code. An interruption may come between two parts of 1 MiB; the exception
  * then tells how many bytes the buffer has (strand_exception_progress).
  *
- * Cost: one or two system calls, without another thread, if the system has the bytes in memory. Otherwise a round trip
- * and a copy for each MiB.
+ * Cost: one system call, without another thread, if the system has the bytes in memory, and another one if the
+ * library did not open the descriptor. Otherwise a wait and a copy for each MiB.
  */
 STRAND_BLOCKS int64_t strand_file_read(int fd, void *buffer, size_t size, int64_t offset);
 /** Write the `size` bytes at `bytes` to a file at `offset`; -1: at the position of the descriptor, or at the end if the

@@ -35,6 +35,13 @@ enum strand_guards {
     STRAND_GUARDS_REQUIRED = 1     /* the strand fails instead of running without a guard page */
 };
 
+/** The parties that can make the calls on files which may wait for a disk (strand/file.h). */
+enum strand_files {
+    STRAND_FILES_AUTO = 0, /* the kernel, by io_uring, where it has that and permits it; threads elsewhere */
+    STRAND_FILES_URING,    /* likewise, but without io_uring the run is not made: STRAND_SYSTEM */
+    STRAND_FILES_THREADS   /* threads of the run */
+};
+
 /** The policies for strands that wait longer in the queue of one thread than other strands in that of another. They
  * concern the scheduler "stealing" only; under the others all threads share one queue, or there is one thread. */
 enum strand_balance {
@@ -176,6 +183,9 @@ struct strand_options {
      * not use one of the CPUs or cpus_count is 0. NULL allows all CPUs. */
     const int *cpus;
     int cpus_count;
+    /* The party that makes calls on files. STRAND_FILES=uring or threads in the environment replaces this for all runs.
+     * A seeded run uses threads. */
+    enum strand_files files;
 };
 #define STRAND_THREADS_ALLOWED (-1)
 

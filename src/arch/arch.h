@@ -307,10 +307,77 @@ enum { ARCH_IN = 1, ARCH_OUT = 2, ARCH_END = 4 }; /* ARCH_END: the peer sends no
 /* Report changes of readiness (edge-triggered), beginning with the current state. Any thread. Returns 0 or a negated
  * errno code: -EPERM: its readiness can't be waited for (a regular file); -EEXIST: it is watched already. */
 int arch_poller_add(struct arch_poller *poller, int fd, uint64_t data);
+/* Likewise, of a descriptor that only becomes readable. */
+int arch_poller_add_in(struct arch_poller *poller, int fd, uint64_t data);
 int arch_poller_remove(struct arch_poller *poller, int fd);
 /* Whether the number still refers to the object that was added: a registration ends with its object. Its current state
  * is reported once more. Any thread. */
 bool arch_poller_has(struct arch_poller *poller, int fd, uint64_t data);
+
+/* ---- uring.c: io_uring, calls that the kernel makes ----------------------------------------------------------- */
+
+struct iovec;
+
+/* Calls are added to a queue that the kernel shares, and begin when a thread enters the ring. The kernel reports each
+ * end once, in no particular order. The owner of the ring serialises all functions but arch_uring_enter. */
+struct arch_uring {
+    int fd;
+    bool refuses;                   /* entering has failed for good: a sandbox that the program has put on meanwhile */
+    uint64_t able;                  /* a bit for each enum arch_uring_kind */
+    unsigned entries, added, shown; /* positions: behind the last call that was added, and that the kernel may take */
+    void *rings, *calls;
+    size_t rings_size, calls_size;
+    _Atomic uint32_t *sq_head, *sq_tail, *cq_head, *cq_tail;
+    uint32_t sq_mask, cq_mask;
+    struct io_uring_cqe *ends;
+};
+
+enum arch_uring_kind {
+    ARCH_URING_READ,     /* pointer, size, offset (-1: the position of the descriptor) */
+    ARCH_URING_WRITE,    /* pointer: the list of buffers; size: how many */
+    ARCH_URING_SYNC,     /* flags: data only */
+    ARCH_URING_ALLOCATE, /* flags, offset, size */
+    ARCH_URING_OPEN,     /* fd: the directory; pointer: the path; flags, mode */
+    ARCH_URING_CANCEL,   /* pointer: `data` of the call */
+    ARCH_URING_KINDS
+};
+struct arch_uring_call {
+    enum arch_uring_kind kind;
+    int fd, flags;
+    unsigned mode;
+    int64_t offset, size;
+    const void *pointer;
+};
+struct arch_uring_end {
+    void *data;
+    int32_t result; /* as that of the system call, or -ECANCELED */
+};
+
+/* Returns 0, or a negated errno code: the kernel is too old, or has no such calls for this process. */
+int arch_uring_open(struct arch_uring *ring);
+/* No call is under way. */
+void arch_uring_close(struct arch_uring *ring);
+/* In the child of a fork: the ring is the parent's, and the child does not reach it again. */
+void arch_uring_orphan(struct arch_uring *ring);
+/* Add a call. What it points to stays until its end; data: not NULL, and unique among the calls under way. A cancel has
+ * no data, and reports no end. Returns the call's position, or -EAGAIN: the queue is full. */
+int64_t arch_uring_add(struct arch_uring *ring, const struct arch_uring_call *call, void *data);
+/* Take back a call that has been added, and not been shown to the kernel since. Returns false if it was. */
+bool arch_uring_take_back(struct arch_uring *ring, int64_t position);
+/* Show to the kernel what was added. Returns how many calls arch_uring_enter has to begin for that. */
+unsigned arch_uring_show(struct arch_uring *ring);
+/* Begin `count` calls that were shown; then, if waits, wait for an end. Any thread. Returns how many have begun, or a
+ * negated errno code: after -EAGAIN, -EBUSY and -EINTR the caller takes the ends and tries again. */
+int arch_uring_enter(struct arch_uring *ring, unsigned count, bool waits);
+/* Whether there are ends to be taken. Any thread, at any time. */
+bool arch_uring_has_ends(const struct arch_uring *ring);
+/* Take ends, up to `most`. Returns how many. */
+int arch_uring_take(struct arch_uring *ring, struct arch_uring_end *out, int most);
+/* How many threads the kernel has made in this process for such calls; 0: it has made none, or they can't be seen. */
+int arch_uring_workers(void);
+/* After a failed enter: take a call back that was shown, and that the kernel has not begun. Returns its data, or NULL:
+ * there is none. No thread enters the ring meanwhile, or again. */
+void *arch_uring_take_refused(struct arch_uring *ring);
 
 /* ---- fd.c: descriptors. None of these calls waits on a non-blocking descriptor ------------------------------ */
 
@@ -543,6 +610,8 @@ int arch_file_sync(int fd, bool data_only);
 int arch_file_truncate(int fd, int64_t size);
 int arch_file_allocate(int fd, int mode, int64_t offset, int64_t size);
 int arch_file_lock(int fd, int type, int64_t offset, int64_t size); /* -EAGAIN: it is taken */
+/* The flags of the system for those of the caller. */
+int arch_file_open_flags(int flags);
 int arch_file_open(int dir, const char *path, int flags, unsigned mode);
 int arch_file_stat(int dir, const char *path, int flags, struct stat *out);
 int arch_file_rename(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);

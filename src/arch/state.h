@@ -137,6 +137,9 @@ struct arch_state {
     void (*terminate_before)(void), (*terminate_first)(void); /* NULL: none yet */
     _Atomic uint32_t terminating;                             /* the thread that was last in the library's handler */
 
+    /* uring.c */
+    _Atomic bool rings; /* this process has had a ring */
+
     /* trace.c */
     struct arch_tracer *tracer; /* NULL: no libunwind */
 

@@ -129,8 +129,8 @@ int arch_futex_wake(_Atomic uint32_t *word, int threads)
 
 enum { POLLER_BATCH = 64 };
 
-/* Edge-triggered: the counters of these two never have to be read. */
-static int poller_watch(struct arch_poller *poller, int fd, uint64_t data)
+/* Edge-triggered: the counters of the kick and the timer never have to be read. */
+int arch_poller_add_in(struct arch_poller *poller, int fd, uint64_t data)
 {
     struct epoll_event event = {.events = EPOLLIN | EPOLLET, .data.u64 = data};
     return epoll_ctl(poller->epoll, EPOLL_CTL_ADD, fd, &event) < 0 ? -errno : 0;
@@ -145,9 +145,9 @@ int arch_poller_open(struct arch_poller *poller)
         (error = poller->timer = arch_fd_own(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK))) >= 0)
         error = 0;
     if (!error)
-        error = poller_watch(poller, poller->kick, ARCH_POLLER_KICK);
+        error = arch_poller_add_in(poller, poller->kick, ARCH_POLLER_KICK);
     if (!error)
-        error = poller_watch(poller, poller->timer, ARCH_POLLER_TIMER);
+        error = arch_poller_add_in(poller, poller->timer, ARCH_POLLER_TIMER);
     if (error)
         arch_poller_close(poller);
     return error;

@@ -75,7 +75,7 @@ struct file_op *file_op_make(struct file_call *call, int64_t (*run)(struct file_
     struct file_op *op =
         room < PTRDIFF_MAX - sizeof *op ? platform_malloc(call->at[0].thread, sizeof *op + room) : NULL;
     if (op)
-        *op = (struct file_op){.run = run};
+        *op = (struct file_op){.run = run, .kind = FILE_BY_THREAD};
     return op;
 }
 
@@ -106,17 +106,27 @@ __attribute__((noreturn)) static void interrupt(struct file_call *call, struct f
     interrupt_throw(at->thread, at->me, call->progress);
 }
 
+static enum file_fate run_by_thread(struct thread **thread, struct file_op *op, bool leaves, const char *function)
+{
+    int fate = offload_own(thread, CREW_FILES, BLOCKED_FILE, run_op, op, leaves ? left : NULL, function);
+    if (fate < 0)
+        run_op(op); /* there is no thread, or no memory for it: better late than not at all */
+    if (fate > 0)
+        return fate == OFFLOAD_LEFT ? FILE_LEFT : FILE_INTERRUPTED;
+    return FILE_RAN;
+}
+
 int64_t file_run(struct file_call *call, struct file_op *op, bool leaves)
 {
     struct operation *at = &call->at[0];
     if (call->progress && interrupted_here(at->me)) /* between two parts */
         interrupt(call, op);
-    int fate = offload_own(&at->thread, CREW_FILES, BLOCKED_FILE, run_op, op, leaves ? left : NULL, at->function);
+    enum file_fate fate = file_uring_run(&at->thread, at->me, op, leaves);
+    if (fate == FILE_NOT_RUN)
+        fate = run_by_thread(&at->thread, op, leaves, at->function);
     call->at[1].thread = at->thread;
-    if (fate < 0)
-        run_op(op); /* there is no thread, or no memory for it: better late than not at all */
-    if (fate > 0)
-        interrupt(call, fate == OFFLOAD_LEFT ? NULL : op);
+    if (fate != FILE_RAN)
+        interrupt(call, fate == FILE_LEFT ? NULL : op);
     return op->result;
 }
 
@@ -124,7 +134,7 @@ int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves)
 {
     int64_t result = op ? file_run(call, op, leaves) : -ENOMEM;
     free(op);
-    return file_fail(call, result);
+    return file_end(call, result);
 }
 
 void file_go_on(struct file_call *call)
@@ -154,8 +164,9 @@ int file_pause(struct file_call *call, struct file_op *op, int64_t ns)
     return atomic_load_explicit(&at->d->users, memory_order_acquire) & CLOSING ? -EBADF : 0; /* [D6] */
 }
 
-int64_t file_fail(struct file_call *call, int64_t error)
+int64_t file_end(struct file_call *call, int64_t result)
 {
     file_leave(call);
-    return error;
+    yield_if_asked(thread_self());
+    return result;
 }

@@ -1,16 +1,18 @@
 /*
  * Calls on files: strands that wait for a disk or a server, and the threads that make the calls.
  *
- * PARTIES   the caller, a strand; the thread of the crew of files that makes the call (offload.h); closers of the
- *           descriptors.
+ * PARTIES   the caller, a strand; the kernel, or the thread of the crew of files that makes the call (offload.h);
+ *           closers of the descriptors.
  * STATE     a file_op, in memory of its own: what to call, with what, and the result. It has the paths, and the bytes
  *           of a read that the caller may leave.
- * PROTOCOL  the caller enters its descriptors (descriptor.h), makes the op, and waits for a thread that runs it. A
- *           read tries first, on its own thread, what the system has in memory. If no thread is available, the caller
- *           runs the op itself.
- * OWNERSHIP the op belongs to the caller; an op that was left belongs to the crew, which undoes it (closes what it
- *           opened) and frees it. The caller's memory is used by the other thread only in ops that are never left, and
- *           never if it lies on a shared stack, which other strands use meanwhile.
+ * PROTOCOL  the caller enters its descriptors (descriptor.h), makes the op, and waits for its end. A read tries first,
+ *           on its own thread, what the system has in memory. If the kernel makes such calls, the op goes to the ring
+ *           of the strand's pool (sched/pool_uring.h). If it does not, or can't without waiting, a thread runs the op.
+ *           If no thread is available, the caller runs the op itself.
+ * OWNERSHIP the op belongs to the caller; an op that was left belongs to the crew or the ring, which undoes it (closes
+ *           what it opened) and frees it. The caller's memory is used by others only in ops that are never left, and
+ *           never if it lies on a shared stack, which other strands use meanwhile. On the ring, the result, `over` and
+ *           the epoch of the node are under the ring's lock.
  * INVARIANTS [FI1] an op that changes something is never left: it happens and returns its result, or it is interrupted
  *           and never begins. [FI2] while an op that is not left runs, its descriptors are entered: their numbers are
  *           not given to others. An op that was left and begins late may use a number that has been reused; it changes
@@ -18,17 +20,26 @@
  * NOT DONE  reads on the calling thread that may block: all strands of the pool would wait for the disk. Leaving a
  *           write: nobody would know whether it happened. The caller's buffer in a read that is left: the system would
  *           write to memory that is another object's by then.
- * TESTED BY tests/spec/file.c, tests/fault/files.c.
+ * TESTED BY tests/spec/file.c, tests/spec/file_uring.c, tests/fault/files.c.
  */
 #ifndef IO_FILE_H
 #define IO_FILE_H
 
 #include "../../include/strand/file.h"
+#include "../sched/pool_uring.h"
+#include "../strand/wait.h"
 #include "descriptor.h"
+
+/* How an op ends for its strand. */
+enum file_fate { FILE_RAN, FILE_INTERRUPTED, FILE_LEFT, FILE_NOT_RUN };
 
 struct file_op {
     int64_t (*run)(struct file_op *op);
     void (*undo)(struct file_op *op); /* what it has made, if it was left; NULL: nothing */
+    struct uring_entry entry;         /* file_uring.c */
+    struct wait_node node;
+    bool over;
+    int8_t kind; /* enum arch_uring_kind, or FILE_BY_THREAD: only a thread of the crew can make the call */
     int64_t result;
     int fd, to, flags, count;
     unsigned mode;
@@ -39,6 +50,8 @@ struct file_op {
     struct iovec *parts;
     _Alignas(16) char room[];
 };
+
+#define FILE_BY_THREAD (-1)
 
 /* A call: one on the strand's stack. */
 struct file_call {
@@ -54,6 +67,9 @@ int file_enter_directory(struct file_call *call, int dir, const char *function);
 int file_enter_also(struct file_call *call, int fd, bool file);
 void file_leave(struct file_call *call);
 
+/* Have the kernel run the op, by the ring of the strand's pool. FILE_NOT_RUN: it does not, and a thread has to. */
+enum file_fate file_uring_run(struct thread **thread, struct cb *me, struct file_op *op, bool leaves);
+
 /* Make an op with `room` bytes. NULL: no memory. */
 struct file_op *file_op_make(struct file_call *call, int64_t (*run)(struct file_op *), size_t room);
 /* Run the op elsewhere, and return its result; the op is the caller's still. leaves: it changes nothing, and may be
@@ -67,7 +83,7 @@ void file_go_on(struct file_call *call);
 /* Sleep between two tries of an op. Returns 0, -EBADF if the descriptor was closed meanwhile, or -ENOMEM. If the strand
  * is interrupted, the op is freed, the call ends, and this throws. */
 int file_pause(struct file_call *call, struct file_op *op, int64_t ns);
-/* There was no op to be run: end the call, and return the error. */
-int64_t file_fail(struct file_call *call, int64_t error);
+/* End the call, and return its result. Yields if others wait: calls that never had to wait may follow each other. */
+int64_t file_end(struct file_call *call, int64_t result);
 
 #endif

@@ -67,7 +67,7 @@ static int64_t transfer(next_fn *next, int fd, const struct iovec *parts, int co
         if (moved > 0)
             call.progress += (uint64_t)moved;
     }
-    return file_fail(&call, call.progress ? (int64_t)call.progress : moved);
+    return file_end(&call, call.progress ? (int64_t)call.progress : moved);
 }
 
 /* ---- reading -------------------------------------------------------------------------------------------------- */
@@ -86,6 +86,7 @@ static int64_t read_elsewhere(struct file_call *call, struct cursor *cursor, int
     if (!op)
         return -ENOMEM;
     op->out = aligned(call, op->room);
+    op->kind = ARCH_URING_READ;
     op->fd = fd;
     op->size = (int64_t)size;
     op->offset = offset;
@@ -166,6 +167,7 @@ static int64_t write_next(struct file_call *call, struct cursor *cursor, int fd,
     struct file_op *op = file_op_make(call, run_write, list + (copies ? size + slack(call) : 0));
     if (!op)
         return -ENOMEM;
+    op->kind = ARCH_URING_WRITE;
     op->fd = fd;
     op->offset = offset;
     op->parts = (struct iovec *)(void *)op->room;
@@ -215,10 +217,10 @@ int64_t strand_file_copy(int from, int64_t *from_offset, int to, int64_t *to_off
     if (got)
         return got;
     if ((from_offset && *from_offset < 0) || (to_offset && *to_offset < 0))
-        return file_fail(&call, -EINVAL);
+        return file_end(&call, -EINVAL);
     struct file_op *op = file_op_make(&call, run_copy, 2 * sizeof(int64_t));
     if (!op)
-        return file_fail(&call, -ENOMEM);
+        return file_end(&call, -ENOMEM);
     int64_t *offsets = (int64_t *)(void *)op->room;
     op->fd = from;
     op->to = to;
@@ -239,7 +241,7 @@ int64_t strand_file_copy(int from, int64_t *from_offset, int to, int64_t *to_off
         }
     }
     free(op);
-    return file_fail(&call, call.progress || got > 0 ? (int64_t)call.progress : got);
+    return file_end(&call, call.progress || got > 0 ? (int64_t)call.progress : got);
 }
 
 /* ---- the whole of a file -------------------------------------------------------------------------------------- */
@@ -266,7 +268,7 @@ static int64_t run_sync(struct file_op *op)
 
 int strand_file_sync(int fd, bool data_only)
 {
-    return run_on(fd, run_sync, &(struct file_op){.flags = data_only}, "strand_file_sync");
+    return run_on(fd, run_sync, &(struct file_op){.kind = ARCH_URING_SYNC, .flags = data_only}, "strand_file_sync");
 }
 
 static int64_t run_truncate(struct file_op *op)
@@ -276,7 +278,7 @@ static int64_t run_truncate(struct file_op *op)
 
 int strand_file_truncate(int fd, int64_t size)
 {
-    return run_on(fd, run_truncate, &(struct file_op){.size = size}, "strand_file_truncate");
+    return run_on(fd, run_truncate, &(struct file_op){.kind = FILE_BY_THREAD, .size = size}, "strand_file_truncate");
 }
 
 static int64_t run_allocate(struct file_op *op)
@@ -286,8 +288,8 @@ static int64_t run_allocate(struct file_op *op)
 
 int strand_file_allocate(int fd, int mode, int64_t offset, int64_t size)
 {
-    return run_on(fd, run_allocate, &(struct file_op){.flags = mode, .offset = offset, .size = size},
-                  "strand_file_allocate");
+    const struct file_op with = {.kind = ARCH_URING_ALLOCATE, .flags = mode, .offset = offset, .size = size};
+    return run_on(fd, run_allocate, &with, "strand_file_allocate");
 }
 
 /* ---- locks ---------------------------------------------------------------------------------------------------- */
@@ -299,8 +301,8 @@ static int64_t run_lock(struct file_op *op)
 
 int strand_file_try_lock(int fd, int type, int64_t offset, int64_t size)
 {
-    return run_on(fd, run_lock, &(struct file_op){.flags = type, .offset = offset, .size = size},
-                  "strand_file_try_lock");
+    const struct file_op with = {.kind = FILE_BY_THREAD, .flags = type, .offset = offset, .size = size};
+    return run_on(fd, run_lock, &with, "strand_file_try_lock");
 }
 
 int strand_file_lock(int fd, int type, int64_t offset, int64_t size)
@@ -312,7 +314,7 @@ int strand_file_lock(int fd, int type, int64_t offset, int64_t size)
         return result;
     struct file_op *op = file_op_make(&call, run_lock, 0);
     if (!op)
-        return (int)file_fail(&call, -ENOMEM);
+        return (int)file_end(&call, -ENOMEM);
     op->fd = fd;
     op->flags = type;
     op->offset = offset;
@@ -321,5 +323,5 @@ int strand_file_lock(int fd, int type, int64_t offset, int64_t size)
     while ((result = (int)file_run(&call, op, false)) == -EAGAIN && (result = file_pause(&call, op, pause)) == 0)
         pause = pause < 10 * STRAND_MS ? pause * 2 : 20 * STRAND_MS;
     free(op);
-    return (int)file_fail(&call, result);
+    return (int)file_end(&call, result);
 }

@@ -42,7 +42,7 @@ static int begin_named(struct file_call *call, struct file_op **op, int dir, con
         return error;
     *op = make_named(call, run, path, NULL, room);
     if (!*op)
-        return (int)file_fail(call, -ENOMEM);
+        return (int)file_end(call, -ENOMEM);
     (*op)->fd = dir;
     return 0;
 }
@@ -102,6 +102,7 @@ int strand_file_open(int dir, const char *path, int flags, unsigned mode)
     int fd = begin_named(&call, &op, dir, path, run_open, 0, "strand_file_open");
     if (fd < 0)
         return fd;
+    op->kind = ARCH_URING_OPEN;
     op->undo = undo_open;
     op->flags = flags;
     op->mode = mode;
@@ -129,7 +130,7 @@ int strand_file_stat(int dir, const char *path, int flags, struct stat *out)
     if (!error)
         memcpy(out, op->out, sizeof *out);
     free(op);
-    return (int)file_fail(&call, error);
+    return (int)file_end(&call, error);
 }
 
 static int64_t run_read_link(struct file_op *op)
@@ -155,7 +156,7 @@ int strand_file_read_link(int dir, const char *path, char *target, size_t room)
         target[length] = 0;
     }
     free(op);
-    return (int)file_fail(&call, length);
+    return (int)file_end(&call, length);
 }
 
 /* ---- changing ------------------------------------------------------------------------------------------------- */
@@ -226,11 +227,11 @@ int strand_file_list(int directory, strand_file_entry *entries, size_t most)
         must_be_there(entries, "list for the entries", "strand_file_list");
     int count = file_enter(&call, directory, "strand_file_list");
     if (count < 0 || !most)
-        return count < 0 ? count : (int)file_fail(&call, 0);
+        return count < 0 ? count : (int)file_end(&call, 0);
     most = most < ENTRIES_MOST ? most : ENTRIES_MOST;
     struct file_op *op = file_op_make(&call, run_list, most * sizeof(struct arch_file_entry));
     if (!op)
-        return (int)file_fail(&call, -ENOMEM);
+        return (int)file_end(&call, -ENOMEM);
     const struct arch_file_entry *got = op->out = op->room;
     op->fd = directory;
     op->size = (int64_t)most;
@@ -240,7 +241,7 @@ int strand_file_list(int directory, strand_file_entry *entries, size_t most)
         memcpy(entries[i].name, got[i].name, sizeof entries[i].name);
     }
     free(op);
-    return (int)file_fail(&call, count);
+    return (int)file_end(&call, count);
 }
 
 /* ---- whole files ---------------------------------------------------------------------------------------------- */
@@ -270,7 +271,7 @@ int64_t strand_file_load(int dir, const char *path, size_t max_size, char **out)
     if (size >= 0)
         *out = *(char **)op->out;
     free(op);
-    return file_fail(&call, size);
+    return file_end(&call, size);
 }
 
 static int64_t run_store(struct file_op *op)

@@ -26,7 +26,7 @@ bool out_of_work_has_outside_threads(struct runtime *runtime)
         enum thread_life life = thread_life(thread);
         own += (life == THREAD_HERE || life == THREAD_LEAVING) && !pool_is_driven(thread->pool);
     }
-    return arch_thread_count() != own;
+    return arch_thread_count() - arch_uring_workers() != own;
 }
 
 /* Logs the cycle of strands that wait for each other, followed by `moreover`: such a cycle is an error even if more

@@ -11,6 +11,7 @@
 #include "user_scheduler.h"
 
 #include "../sched/pool.h"
+#include "../sched/pool_uring.h"
 #include "../sched/stack_ops.h"
 #include "../sched/trim.h"
 #include "../stack/stack.h"
@@ -124,7 +125,13 @@ static int make_pool(struct run *run, const char **what)
         .cpus_count = options->cpus_count,
         .balance = (enum balance)options->balance};
     plan.threads = run_options_threads(options, plan.scheduler, sub->platform != NULL);
-    return pool_open_first(sub, &plan);
+    int error = pool_open_first(sub, &plan);
+    if (error || options->files != STRAND_FILES_URING || sub->platform)
+        return error;
+    *what = "io_uring, as options.files or STRAND_FILES asks for";
+    if ((error = pool_uring_open(&sub->pool)))
+        pool_close(&sub->pool);
+    return error;
 }
 
 static int make_root(struct runtime *runtime, strand_fn *fn, void *arg, const char **what)
@@ -191,6 +198,7 @@ static void orphan_finds_out(void *self)
     if (atomic_load_explicit(&thread->hold.asked, memory_order_relaxed))
         atomic_store_explicit(&thread->hold.asked, 2, memory_order_relaxed); /* pool_stand_still waits for 1 */
     arch_poller_orphan(&thread->pool->poller);
+    pool_uring_orphan(thread->pool);
 }
 
 static int run_watched(struct runtime *runtime, bool adopt, const char **what)
@@ -274,6 +282,8 @@ static int build_and_run(struct run *run, strand_fn *fn, void *arg, const char *
     struct subprocess *sub = &runtime->sub;
     *what = run->text;
     int error = run_options_check(&runtime->options, false, run->text, sizeof run->text);
+    if (!error)
+        error = run_options_choose_files(&runtime->options, run->text, sizeof run->text);
     if (error)
         return error;
     sub->ops = &ops;
@@ -299,6 +309,7 @@ static int build_and_run(struct run *run, strand_fn *fn, void *arg, const char *
     run_options_from_environment(runtime);
     sub->concurrent = runtime->options.dump_on_quit;
     sub->census = runtime->options.census;
+    sub->uring_off = sub->platform || runtime->options.files == STRAND_FILES_THREADS;
     if (!(error = make_pool(run, what))) {
         if (!(error = pool_know(runtime)))
             error = run_on(&sub->pool, run, fn, arg, what);

@@ -93,6 +93,8 @@ int run_options_check(const strand_options *options, bool seeded, char *text, si
                  (int)options->out_of_work);
     else if (options->guards != STRAND_GUARDS_BEST_EFFORT && options->guards != STRAND_GUARDS_REQUIRED)
         snprintf(text, room, "options.guards is %d, not one of enum strand_guards", (int)options->guards);
+    else if (options->files < STRAND_FILES_AUTO || options->files > STRAND_FILES_THREADS)
+        snprintf(text, room, "options.files is %d, not one of enum strand_files", (int)options->files);
     else if (options->spin_us < 0)
         snprintf(text, room, "options.spin_us is %lld", (long long)options->spin_us);
     else if (options->max_offload_threads < 0)
@@ -123,6 +125,19 @@ static void choose_watchdog(strand_options *options)
     long ms = text ? strtol(text, &end, 10) : -1;
     if (ms >= 0 && ms < INT64_MAX / STRAND_MS && end != text && !*end)
         options->watchdog_ns = ms * STRAND_MS;
+}
+
+int run_options_choose_files(strand_options *options, char *text, size_t room)
+{
+    const char *wanted = arch_env("STRAND_FILES");
+    if (!wanted || !*wanted)
+        return 0;
+    if (strcmp(wanted, "uring") && strcmp(wanted, "threads")) {
+        snprintf(text, room, "STRAND_FILES in the environment is '%.40s', neither 'uring' nor 'threads'", wanted);
+        return -EINVAL;
+    }
+    options->files = !strcmp(wanted, "uring") ? STRAND_FILES_URING : STRAND_FILES_THREADS;
+    return 0;
 }
 
 void run_options_from_environment(struct runtime *runtime)

@@ -23,6 +23,8 @@ void run_options_take(struct runtime *runtime, const strand_options *options);
 /* Returns 0 if a run is possible with these options, or -EINVAL with the reason in text. seeded: a seed plays the
  * run. */
 int run_options_check(const strand_options *options, bool seeded, char *text, size_t room);
+/* Overrides options.files by STRAND_FILES in the environment. Returns 0, or -EINVAL with the reason in text. */
+int run_options_choose_files(strand_options *options, char *text, size_t room);
 /* Adds the options that the environment asks for. Called when the run knows whether a seed plays it. */
 void run_options_from_environment(struct runtime *runtime);
 /* Returns the number of threads of the first pool. */

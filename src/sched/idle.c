@@ -6,6 +6,7 @@
 #include "platform_sleep.h"
 #include "polled.h"
 #include "pool.h"
+#include "pool_uring.h"
 #include "posts.h"
 #include "quiescent.h"
 #include "timers.h"
@@ -103,7 +104,7 @@ static bool sleeper_is_timed(struct pool *pool)
 
 static bool any_event(struct thread *thread, struct pool *pool)
 {
-    return posts_any(&pool->posts) || pool_stops(pool) ||
+    return posts_any(&pool->posts) || pool_stops(pool) || pool_uring_has_calls(pool) || /* [UR2] */
            (timers_next(&pool->timers) != ARCH_FOREVER && timers_next(&pool->timers) <= platform_now(thread->sub));
 }
 

@@ -5,6 +5,7 @@
 
 #include "fds.h"
 #include "platform_sleep.h"
+#include "pool_uring.h"
 
 #include <errno.h>
 
@@ -51,6 +52,7 @@ static void dispatch(struct thread *thread, const struct arch_event *events, int
 void pool_take_polled(struct thread *thread, struct pool *pool)
 {
     struct arch_event events[EVENTS];
+    pool_uring_pass(thread, pool);
     if (!atomic_load_explicit(&pool->watched, memory_order_relaxed))
         return;
     int count = thread->platform ? thread->platform->poll(thread, events, EVENTS, 0)
@@ -62,6 +64,8 @@ void pool_take_polled(struct thread *thread, struct pool *pool)
 
 bool pool_has_polled(struct pool *pool)
 {
+    if (pool_uring_has_any(pool))
+        return true;
     return atomic_load_explicit(&pool->watched, memory_order_relaxed) && arch_poller_has_events(&pool->poller);
 }
 

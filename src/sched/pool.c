@@ -5,6 +5,7 @@
 
 #include "hold.h"
 #include "idle.h"
+#include "pool_uring.h"
 #include "posts.h"
 #include "quiescent.h"
 #include "records.h"
@@ -36,6 +37,7 @@ static int prepare(struct pool *pool, const struct pool_plan *plan)
     pool->gone = NULL; /* if one thread can't start, the others end without this call */
     pool->above = NULL;
     atomic_store_explicit(&pool->watched, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->unentered, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->record_refs, 1, memory_order_relaxed);
     atomic_store_explicit(&pool->stop, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->driving, POOL_UNDRIVEN, memory_order_relaxed);
@@ -115,6 +117,7 @@ void pool_close(struct pool *pool)
     pool_await_kickers(pool);
     atomic_store_explicit(&pool->state, POOL_CLOSED, memory_order_seq_cst); /* [Q1] [Q4] */
     run_late_posts(pool);
+    pool_uring_close(pool);
     trim_close(pool);
     timers_close(&pool->timers);
     if (pool->scheduler->close)

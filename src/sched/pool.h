@@ -3,8 +3,8 @@
  *
  * src/sched has two halves. The first half decides which fibre runs next: runq, inbox, stealing, global, dedicated,
  * pinned, balance, shared_mail. It wakes, parks and stops no thread: the callers of its functions do that. The second
- * half is the threads: pool, records, thread, thread_lifetime, resize, closing, switch, stack_ops, shared_fibre,
- * shared_open, trim, idle, seek, kick, hold, quiescent, deliver, events, posts, polled, timers, platform,
+ * half is the threads: pool, pool_uring, records, thread, thread_lifetime, resize, closing, switch, stack_ops,
+ * shared_fibre, shared_open, trim, idle, seek, kick, hold, quiescent, deliver, events, posts, polled, timers, platform,
  * platform_sleep. The first half calls no function of the second but those of platform, to relax in a spin loop
  * (tools/check-calls.py).
  */

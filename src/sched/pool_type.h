@@ -11,6 +11,7 @@
 #include "trim_type.h"
 
 struct scheduler;
+struct pool_uring;
 struct shared_fibre;
 struct subprocess;
 struct thread;
@@ -81,9 +82,12 @@ struct pool {
     _Atomic uint32_t trim_round; /* the number of the round of `trimmer`: read at each visit of a shared fibre */
 
     /* ---- Any thread of the pool. ---- */
-    _Atomic uint32_t watched; /* how many descriptors the poller watches; 0: no thread asks it */
-    struct timers timers;     /* has its own lock */
-    struct runq global;       /* the queue of schedulers with one queue, under global_lock */
+    _Atomic uint32_t uring_state; /* pool_uring.h */
+    _Atomic uint32_t unentered;   /* calls that the kernel has not begun: no thread parks [UR2] */
+    struct pool_uring *uring;     /* NULL: none */
+    _Atomic uint32_t watched;     /* how many descriptors the poller watches; 0: no thread asks it */
+    struct timers timers;         /* has its own lock */
+    struct runq global;           /* the queue of schedulers with one queue, under global_lock */
     atomic_flag global_lock;
 
     /* ---- Under the lock; read by every producer. `kick_pending`: also by a poster that found the lock taken. ---- */

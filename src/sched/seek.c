@@ -22,6 +22,7 @@
 #include "platform_sleep.h"
 #include "polled.h"
 #include "pool.h"
+#include "pool_uring.h"
 #include "posts.h"
 #include "quiescent.h"
 #include "timers.h"
@@ -40,6 +41,7 @@ enum { NEAR_SHARE = 8, NEAR_MANY = 256 };
 void pool_pass(struct thread *thread)
 {
     struct pool *pool = thread->pool;
+    pool_uring_enter(thread, pool); /* [UR2] */
     if (!thread->concurrent) {
         pool_take_events(thread, pool);
         return;
@@ -194,7 +196,13 @@ static struct fibre *find_work(struct thread *thread)
 
 struct fibre *pool_find_work(struct thread *thread)
 {
-    struct fibre *fibre = find_work(thread);
+    struct fibre *fibre = NULL;
+    if (pool_uring_has_calls(thread->pool)) { /* [UR2] */
+        pool_uring_enter_(thread, thread->pool);
+        fibre = thread_pick(thread); /* many calls end at once */
+    }
+    if (!fibre)
+        fibre = find_work(thread);
     balance_begin(thread, platform_ticks(thread));
     return fibre;
 }

@@ -20,6 +20,7 @@ struct subprocess {
     uint32_t generation;      /* arch_generation when the sub-process was made */
     bool census;              /* strands record how much of their stacks they use */
     bool acts_when_quiescent; /* the run acts when all of it is quiescent: from the launch of its first fibre on */
+    bool uring_off;           /* pools open no ring of io_uring */
     bool copies; /* for tests: a strand that leaves a shared fibre is copied out at once, and its frames overwritten */
 
     /* ---- The only thread, which is about to have others beside it. ---- */

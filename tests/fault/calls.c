@@ -418,6 +418,15 @@ __attribute__((no_sanitize("address"))) long fault_syscall(long number, ...)
     case SYS_pidfd_send_signal:
         refuse = refused(PART_pidfd_send_signal);
         break;
+    case SYS_io_uring_setup:
+        refuse = refused(PART_uring_setup);
+        break;
+    case SYS_io_uring_register:
+        refuse = refused(PART_uring_register);
+        break;
+    case SYS_io_uring_enter:
+        refuse = refused(PART_uring_enter);
+        break;
     default:
         fault_wrong(__FILE__, __LINE__, "a system call that is not in calls.def");
     }
@@ -426,6 +435,8 @@ __attribute__((no_sanitize("address"))) long fault_syscall(long number, ...)
     long result = syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (number == SYS_mmap && result != -1)
         take(KIND_MAPPING, (uintptr_t)result, (size_t)a[1], CALLER);
+    if (number == SYS_io_uring_setup && result != -1)
+        take(KIND_DESCRIPTOR, (uintptr_t)result + 1, 0, CALLER);
     return number == SYS_process_madvise ? many_guards((const struct iovec *)(uintptr_t)a[1], a[2], result) : result;
 }
 

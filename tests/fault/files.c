@@ -143,4 +143,5 @@ static void *root(void *arg)
     return FAULT_DONE;
 }
 
-FAULT_WORKLOAD(files, RUN_ANY, root, )
+FAULT_WORKLOAD(files, RUN_ANY, root, .options.files = STRAND_FILES_THREADS)
+FAULT_WORKLOAD(uring, RUN_ANY, root, )

@@ -129,11 +129,35 @@ static void look(struct process *process)
         (void)sigaction(signal, NULL, &process->actions[signal - 1]);
 }
 
+/* Threads of the kernel that make calls for io_uring stay until nothing refers to their ring, which can't be unmapped
+ * where munmap fails. */
+static bool is_the_kernels(const char *id)
+{
+    char path[64], name[9] = "";
+    snprintf(path, sizeof path, "/proc/self/task/%.16s/comm", id);
+    FILE *comm = fopen(path, "re");
+    if (comm && !fgets(name, sizeof name, comm))
+        name[0] = '\0';
+    if (comm)
+        fclose(comm);
+    return strcmp(name, "iou-wrk-") == 0;
+}
+
+static int count_threads(void)
+{
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    for (const struct dirent *entry; (entry = readdir(tasks));)
+        count += entry->d_name[0] != '.' && !is_the_kernels(entry->d_name);
+    closedir(tasks);
+    return count;
+}
+
 /* A thread that was joined may be on its way out for a moment. */
 static int threads(void)
 {
     int count = 0;
-    for (int tries = 0; tries < 60000 && (count = entries_of("/proc/self/task") - 2) > 1; tries++)
+    for (int tries = 0; tries < 60000 && (count = count_threads()) > 1; tries++)
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
     return count;
 }

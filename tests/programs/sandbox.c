@@ -1,16 +1,18 @@
 /*
  * A sandbox that is entered during a run: from then on a filter of system calls refuses the one that the argument
- * names, with EPERM. Then strands wait, read and write a pipe, and threads steal from each other. Prints "fine" at the
- * end; exit status 77 if the system has no such filters. Without newfstatat the threads of the process can't be
- * counted: the run waits for ever, what it logs goes to standard error, and the program ends.
+ * names, with EPERM. Then strands wait, read and write a pipe and files, and threads steal from each other. Prints
+ * "fine" at the end; exit status 77 if the system has no such filters. Without newfstatat the threads of the process
+ * can't be counted: the run waits for ever, what it logs goes to standard error, and the program ends.
  */
 #define _GNU_SOURCE
 #include "strand.h"
+#include "strand/file.h"
 #include "strand/io.h"
 #include "strand/pool.h"
 #include "strand/sync.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
@@ -27,8 +29,14 @@ static const struct {
     const char *name;
     int number;
 } calls[] = {
-    {"membarrier", SYS_membarrier}, {"munmap", SYS_munmap},     {"newfstatat", SYS_newfstatat},
-    {"preadv2", SYS_preadv2},       {"pwritev2", SYS_pwritev2}, {"timerfd_settime", SYS_timerfd_settime},
+    {"membarrier", SYS_membarrier},
+    {"munmap", SYS_munmap},
+    {"newfstatat", SYS_newfstatat},
+    {"io_uring_setup", SYS_io_uring_setup},
+    {"io_uring_enter", SYS_io_uring_enter},
+    {"preadv2", SYS_preadv2},
+    {"pwritev2", SYS_pwritev2},
+    {"timerfd_settime", SYS_timerfd_settime},
 };
 
 static void enter(int number)
@@ -53,6 +61,24 @@ static void *read_one(void *fds)
     if (strand_read(((int *)fds)[0], &byte, 1) != 1)
         puts("not read");
     return NULL;
+}
+
+static void *use_a_file(void *arg)
+{
+    char byte;
+    int fd = strand_file_open(AT_FDCWD, "/tmp", O_RDWR | O_TMPFILE, 0600);
+    if (fd < 0 || strand_file_write(fd, "x", 1, 0) != 1 || strand_file_sync(fd, false) ||
+        strand_file_read(fd, &byte, 1, -1) != 1 || byte != 'x' || strand_close(fd))
+        puts("not written and read");
+    return arg;
+}
+
+static void use_files(void)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < STRANDS; i++)
+        strand_spawn(scope, use_a_file, NULL);
+    strand_scope_join(scope);
 }
 
 /* Its pool's memory is given back at the end of the block. */
@@ -90,12 +116,16 @@ static void print_and_exit(const char *message, void *arg)
 
 static void *root(void *name)
 {
+    if (strcmp(name, "io_uring_enter") == 0)
+        use_files();
     for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
         if (strcmp(name, calls[i].name) == 0)
             enter(calls[i].number);
     if (strcmp(name, "newfstatat") == 0)
         return wait_without_proc(name);
     use_a_pool();
+    if (strncmp(name, "io_uring", 8) == 0) /* without munmap the C library ends the program when threads exit */
+        use_files();
     return NULL;
 }
 

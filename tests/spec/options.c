@@ -182,6 +182,7 @@ TEST(options_that_no_run_can_have_are_refused)
     test_refused((strand_options){.stack_size = SIZE_MAX}, "stack_size");
     test_refused((strand_options){.balance = (enum strand_balance)77}, "balance is 77");
     test_refused((strand_options){.out_of_work = (enum strand_out_of_work)77}, "options.out_of_work is 77");
+    test_refused((strand_options){.files = (enum strand_files)77}, "options.files is 77");
     test_refused((strand_options){.guards = (enum strand_guards)77}, "options.guards is 77");
     test_refused((strand_options){.max_offload_threads = -3}, "options.max_offload_threads is -3");
     test_refused((strand_options){.spin_us = -7}, "options.spin_us is -7");

@@ -30,6 +30,12 @@ TEST_PROGRAM(descriptors_are_read_and_written_where_the_sandbox_refuses_the_call
     goes_on_without("pwritev2");
 }
 
+TEST_PROGRAM(files_are_read_and_written_where_the_sandbox_forbids_io_uring)
+{
+    goes_on_without("io_uring_setup");
+    goes_on_without("io_uring_enter");
+}
+
 #if !TEST_ASAN && !TEST_TSAN /* their runtimes need the call themselves */
 TEST_PROGRAM(memory_that_the_sandbox_does_not_let_go_of_stays_and_the_run_goes_on)
 {

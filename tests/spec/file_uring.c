@@ -1,0 +1,275 @@
+/*
+ * The tests of tests/spec/file.c with calls that the kernel makes, by io_uring, and what concerns its rings. (Under
+ * seeds threads make the calls.)
+ */
+#define _GNU_SOURCE
+#define SUITE file_uring
+#define FILES "uring"
+#define BY_KERNEL
+#include "file.c"
+
+#include "strand/pool.h"
+#include "strand/sync.h"
+
+/* On one thread: the first call has entered the ring without success; the second is interrupted by the next strand that
+ * runs. Returns whether it ended at once: no pass of the thread has come between, which would have shown it to the
+ * kernel. */
+static bool interrupt_before_it_begins(void)
+{
+    PLACE(place);
+    struct job reader = job_on(&place), writer = reader;
+    STRAND_SCOPE(scope);
+    strand first = start_kept(scope, read_and_go_on, &reader);
+    strand second = strand_spawn(scope, write_and_go_on, &writer);
+    strand_yield();
+    strand_cancel(second, NULL);
+    strand_yield();
+    bool at_once = strand_ended(second);
+    release();
+    CHECK(test_join_interrupted(second));
+    strand_join(first);
+    CHECK_EQ(strand_close(reader.fd), 0);
+    check_file(&place, "a", writer.result ? "HELLO" : "hello");
+    CHECK(!at_once || writer.result == 0);
+    return at_once;
+}
+
+static void *interrupt_until_one_has_not_begun(void *arg)
+{
+    while (!interrupt_before_it_begins())
+        ;
+    return arg;
+}
+
+TEST_REAL(a_write_that_the_kernel_has_not_begun_when_it_is_interrupted_never_happens)
+{
+    strand_run(NULL, interrupt_until_one_has_not_begun, NULL);
+}
+
+/* ---- more calls than there is room for -------------------------------------------------------------------- */
+
+static void *read_byte(void *arg)
+{
+    struct job *job = arg;
+    char byte = 0;
+    CHECK_EQ(strand_file_read(job->fd, &byte, 1, 1), 1);
+    CHECK_EQ(byte, 'e');
+    return job;
+}
+
+static void spawn_readers(strand_scope scope, struct job *job, int count)
+{
+    for (int i = 0; i < count; i++)
+        strand_spawn(scope, read_byte, job);
+}
+
+TEST_REAL_INSIDE(calls_that_the_ring_has_no_room_for_are_made_by_threads)
+{
+    enum { CALLS = 1000 }; /* more than it holds */
+    PLACE(place);
+    struct job job = job_on(&place);
+    STRAND_SCOPE(scope);
+    keep();
+    spawn_readers(scope, &job, CALLS);
+    test_await_blocked("waits for a file", CALLS);
+    release();
+    strand_scope_join(scope);
+    CHECK_EQ(strand_close(job.fd), 0);
+}
+
+static void *read_directly(void *arg)
+{
+    struct job *job = arg;
+    char *bytes = aligned_alloc(4096, 4096);
+    CHECK_EQ(strand_file_read(job->fd, bytes, 4096, 0), 4096);
+    CHECK_EQ(bytes[4095], 'z');
+    free(bytes);
+    return job;
+}
+
+static int open_direct(const struct place *place)
+{
+    char *bytes = aligned_alloc(4096, 4096);
+    memset(bytes, 'z', 4096);
+    int fd = strand_file_open(place->dir, "direct", O_RDWR | O_CREAT | O_DIRECT, 0600);
+    if (fd >= 0)
+        CHECK_EQ(strand_file_write(fd, bytes, 4096, 0), 4096);
+    else
+        fprintf(stderr, "not tested: this file system has no O_DIRECT\n");
+    free(bytes);
+    return fd;
+}
+
+TEST_REAL_INSIDE(thousands_of_reads_are_under_way_at_once)
+{
+    enum { READS = 6000 }; /* more than the ring has room for ends */
+    PLACE(place);
+    struct job job = {.fd = open_direct(&place)};
+    if (job.fd < 0)
+        return;
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < READS; i++)
+        strand_spawn(scope, read_directly, &job);
+    strand_scope_join(scope);
+    CHECK_EQ(strand_close(job.fd), 0);
+}
+
+/* ---- interruptions at any moment ------------------------------------------------------------------------------ */
+
+enum { PAGE = 4096 };
+
+enum { READERS = 20 };
+static _Alignas(PAGE) char buffers[READERS + 1][PAGE];
+
+/* The last thing that the strand does with its buffer. */
+static void mark(char **buffer)
+{
+    memset(*buffer, 'm', PAGE);
+}
+
+static void check_page(const char *page, char byte)
+{
+    for (int i = 0; i < PAGE; i++)
+        CHECK_EQ(page[i], byte);
+}
+
+struct buffered {
+    const struct job *job;
+    char *buffer;
+};
+
+static void *read_until_interrupted(void *arg)
+{
+    const struct buffered *own = arg;
+    __attribute__((cleanup(mark))) char *buffer = own->buffer;
+    for (;;)
+        CHECK_EQ(strand_file_read(own->job->fd, buffer, PAGE, 0), PAGE);
+    return arg;
+}
+
+/* A write that went on after its call has ended would write other bytes. */
+static void *write_until_interrupted(void *arg)
+{
+    const struct buffered *own = arg;
+    __attribute__((cleanup(mark))) char *buffer = own->buffer;
+    memset(buffer, 'z', PAGE);
+    for (;;)
+        CHECK_EQ(strand_file_write(own->job->fd, buffer, PAGE, PAGE), PAGE);
+    return arg;
+}
+
+static void *open_until_interrupted(void *arg)
+{
+    struct job *job = arg;
+    for (;;)
+        CHECK_EQ(strand_close((int)strand_file_open(job->place->dir, "direct", O_RDONLY, 0)), 0);
+    return arg;
+}
+
+TEST_REAL_INSIDE(calls_may_be_interrupted_at_any_moment)
+{
+    enum { ROUNDS = 50 };
+    PLACE(place);
+    struct job job = {.place = &place, .fd = open_direct(&place)};
+    struct buffered own[READERS + 1];
+    if (job.fd < 0)
+        return;
+    int before = test_count_entries("/proc/self/fd");
+    for (int i = 0; i < ROUNDS; i++) {
+        STRAND_SCOPE(scope);
+        for (int k = 0; k <= READERS; k++) {
+            own[k] = (struct buffered){&job, buffers[k]};
+            memset(buffers[k], 'm', PAGE);
+            strand_spawn(scope, k < READERS ? read_until_interrupted : write_until_interrupted, &own[k]);
+            strand_spawn(scope, open_until_interrupted, &job);
+        }
+        for (int k = i % 7; k; k--)
+            strand_yield();
+        if (i % 5 == 0)
+            strand_sleep(i * STRAND_US);
+        strand_scope_cancel(scope, NULL);
+        strand_scope_join(scope);
+        for (int k = 0; k <= READERS; k++)
+            check_page(buffers[k], 'm');
+        if (strand_file_read(job.fd, buffers[0], PAGE, PAGE) > 0)
+            check_page(buffers[0], 'z');
+    }
+    YIELD_UNTIL(test_count_entries("/proc/self/fd") <= before); /* opens that were left close what they have opened */
+    CHECK_EQ(strand_close(job.fd), 0);
+}
+
+/* ---- the kernel's threads ---------------------------------------------------------------------------------------- */
+
+static void *write_and_wait_for_ever(void *arg)
+{
+    static strand_event never;
+    PLACE(place);
+    make_file(&place, "a", "hello");
+    int fd = strand_file_open(place.dir, "a", O_RDWR, 0);
+    CHECK_EQ(strand_file_sync(fd, false), 0); /* by a thread that the kernel makes, and keeps */
+    CHECK_EQ(strand_close(fd), 0);
+    strand_event_wait(&never);
+    return arg;
+}
+
+TEST_REAL(threads_of_the_kernel_hide_no_deadlock)
+{
+    strand_exception *e = test_run_catching(write_and_wait_for_ever, NULL, NULL);
+    CHECK_KIND(e, &STRAND_DEADLOCK);
+    strand_exception_release(e);
+}
+
+/* ---- without rings ---------------------------------------------------------------------------------------------- */
+
+TEST_REAL_INSIDE(calls_that_have_not_begun_when_the_ring_is_forbidden_are_made_by_threads)
+{
+    PLACE(place);
+    struct job job = job_on(&place), reader = job;
+    STRAND_SCOPE(scope);
+    make_file(&place, "b", "hello");
+    reader.fd = strand_file_open(place.dir, "b", O_RDONLY, 0);
+    keep();
+    spawn_readers(scope, &reader, 10);
+    strand writer = strand_spawn(scope, write_and_go_on, &job);
+    YIELD_UNTIL(blocker.entered);
+    test_await_blocked("waits for a file", 11);
+    refused = true;
+    release();
+    strand_join(writer);
+    CHECK_EQ(job.result, 5);
+    strand_scope_join(scope);
+    job.result = 0;
+    strand_join(strand_spawn(scope, write_and_go_on, &job)); /* not by the ring either */
+    CHECK_EQ(job.result, 5);
+    CHECK_EQ(strand_close(reader.fd), 0);
+    CHECK_EQ(strand_close(job.fd), 0);
+}
+
+static void *write_once(void *arg)
+{
+    PLACE(place);
+    make_file(&place, "a", "hello");
+    check_file(&place, "a", "hello");
+    return arg;
+}
+
+static void run_that_is_not_made(strand_options options)
+{
+    strand_exception *e = NULL;
+    options.uncaught = &e;
+    CHECK_PTR(strand_run(&options, write_once, NULL), NULL);
+    CHECK_KIND(e, &STRAND_SYSTEM);
+    CHECK_EQ(strand_exception_code(e), -EPERM);
+    CHECK_CONTAINS(strand_exception_text(e), "io_uring");
+    strand_exception_release(e);
+}
+
+TEST_REAL(where_the_kernel_refuses_rings_a_run_that_requires_them_is_not_made)
+{
+    refused = true;
+    run_that_is_not_made((strand_options){.size = sizeof(strand_options)});
+    unsetenv("STRAND_FILES");
+    run_that_is_not_made((strand_options){.size = sizeof(strand_options), .files = STRAND_FILES_URING});
+    int result = 0;
+    CHECK_PTR(strand_run(NULL, write_once, &result), &result);
+}
