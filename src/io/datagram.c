@@ -220,22 +220,24 @@ static int64_t send_some(struct operation *op, const struct arch_datagram *list,
     }
 }
 
-/* Sleep between two tries, outside of the operation, and begin it again. Returns 0, or a negated errno code. An
- * interruption says how far the call has come. */
+/* Sleep between two tries, while others may try. The operation stays inside, so that its number is not given to another
+ * socket meanwhile [D1]. Returns 0, or a negated errno code. An interruption says how far the call has come. */
 static int try_later(struct operation *op, int fd, int64_t ns)
 {
     int64_t when = platform_now(op->thread->sub) + ns;
     int how;
-    operation_leave(op);
-    op->d = NULL;
+    operation_step_aside(op);
     do {
         wait_because(op->thread, op->me, BLOCKED_DESCRIPTOR, (uint64_t)fd);
         how = wait_until(op->thread, op->me, when, own_of(op->me)->floor);
         op->thread = thread_self();
-        if (how == WAIT_INTERRUPTED && interrupted_here(op->me))
-            interrupt_throw(op->thread, op->me, op->progress);
+        if (how == WAIT_INTERRUPTED && interrupted_here(op->me)) {
+            uint64_t progress = op->progress;
+            operation_leave(op);
+            interrupt_throw(op->thread, op->me, progress);
+        }
     } while (how == WAIT_INTERRUPTED);
-    return how < 0 ? how : operation_enter_also(op, fd, SIDE_OUT);
+    return how < 0 ? how : 0;
 }
 
 /* Send all. Returns the size of a single datagram, or how many of several were sent. */

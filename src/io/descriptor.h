@@ -160,6 +160,8 @@ int operation_mistaken(struct operation *op, int error);
 void operation_drained(struct operation *op);
 /* After a read that found less than it had room for: in some streams nothing is left but, possibly, the end. */
 void operation_short(struct operation *op);
+/* Before a pause between two calls: let other waiters try. The operation stays inside. */
+void operation_step_aside(struct operation *op);
 void operation_leave(struct operation *op);
 
 /* ---- the queue of a side, for operations and for selects; under the lock ------------------------------------ */

@@ -118,6 +118,12 @@ static void pass_baton_on(struct operation *op)
         thread_ready(op->thread, next);
 }
 
+void operation_step_aside(struct operation *op)
+{
+    if (op->baton)
+        pass_baton_on(op);
+}
+
 /* Another object is behind the number: the operation, which has not waited for the previous object, starts again on the
  * new one. Returns 0 or a negated errno code. */
 static int begin_again(struct operation *op)

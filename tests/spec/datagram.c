@@ -358,6 +358,37 @@ TEST_INSIDE(a_sender_that_is_not_connected_waits_as_well)
     receive_flood(false);
 }
 
+static void *send_until_closed(void *arg)
+{
+    const struct flood *flood = arg;
+    int64_t put;
+    while ((put = strand_send_to(flood->fd, "x", 1, flood->to)) == 1)
+        ;
+    CHECK_EQ(put, -EBADF);
+    return arg;
+}
+
+/* The number of its socket is not another socket's while it waits between two tries. */
+TEST_INSIDE(a_sender_that_waits_hears_that_its_socket_was_closed)
+{
+    strand_address there = name("server");
+    CLOSED server = bound(there);
+    struct flood flood = {bound(name("other")), &there};
+    char byte;
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, send_until_closed, &flood);
+    test_await_blocked("waits for descriptor", 1);
+    CHECK_EQ(strand_close(flood.fd), 0);
+    CLOSED next = bound(name("next"));
+    while (!strand_ended(child)) {
+        (void)strand_receive_from(server, &byte, 1, NULL);
+        strand_sleep(STRAND_MS);
+        if (!strand_ended(child) && strand_send_to(next, "y", 1, &there) != 1)
+            CHECK_FAIL("the other socket can't send");
+    }
+    strand_join(child);
+}
+
 TEST_INSIDE(a_sender_that_waits_hears_that_its_receiver_has_gone)
 {
     strand_address there = name("server");
