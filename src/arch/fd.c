@@ -268,7 +268,6 @@ int arch_fd_close(int fd)
     return result == -EINTR ? 0 : result; /* on Linux it is closed all the same */
 }
 
-/* Not a directory, if possible: names would be looked up in it. */
 int arch_fd_date(int64_t date_ns)
 {
     struct itimerspec when = {.it_value = {.tv_sec = date_ns / NS_PER_S, .tv_nsec = date_ns % NS_PER_S}};
@@ -282,6 +281,7 @@ int arch_fd_date(int64_t date_ns)
     return error;
 }
 
+/* Not a directory, if possible: names would be looked up in it. */
 int arch_fd_number(void)
 {
     int fd = result_of(open("/dev/null", O_PATH | O_CLOEXEC));

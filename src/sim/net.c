@@ -397,7 +397,7 @@ static int64_t receive(struct subprocess *sub, int fd, void *buffer, size_t size
 {
     struct sim *sim = sim_of(sub);
     struct port *port = net_find(sim, fd);
-    struct net_name from;
+    struct net_name from = {.number = -1}; /* no name: there is no sender at the end */
     if (!port->datagrams)
         return port->state == PORT_BLANK ? -EBADF : -EOPNOTSUPP;
     int64_t got = datagram_receive(sim, port, buffer, size, &from);
