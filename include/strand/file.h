@@ -11,8 +11,9 @@
  * thread. A read of bytes that the system has in memory is made at once by the calling thread. All else is made
  * elsewhere:
  *
- *  - by the kernel, through a ring of io_uring that each pool has: reads, writes, syncs, allocations and opens, if the
- *    kernel is Linux 5.6 or newer and permits io_uring to the process,
+ *  - by the kernel, through a ring of io_uring that each pool has: reads and writes at an offset, syncs and
+ *    allocations, if the kernel is Linux 5.6 or newer and permits io_uring to the process. It makes some of them on
+ *    threads of its own, at most four for each processor and thread of the pool at a time,
  *  - otherwise by a thread of a crew of the run (strand_offload); no call waits behind one of strand_offload. If the
  *    system refuses a thread, the calling thread makes the call and blocks. At most 64 threads make calls: while so
  *    many wait for a server that does not answer, further calls by threads wait too.

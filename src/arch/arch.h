@@ -322,9 +322,10 @@ struct iovec;
  * end once, in no particular order. The owner of the ring serialises all functions but arch_uring_enter. */
 struct arch_uring {
     int fd;
-    bool refuses;                   /* entering has failed for good: a sandbox that the program has put on meanwhile */
-    uint64_t able;                  /* a bit for each enum arch_uring_kind */
-    unsigned entries, added, shown; /* positions: behind the last call that was added, and that the kernel may take */
+    bool refuses;           /* entering has failed for good: a sandbox that the program has put on meanwhile */
+    uint64_t able;          /* a bit for each enum arch_uring_kind */
+    uint32_t entries, room; /* calls that fit into the queue; calls whose ends fit into the other one */
+    uint64_t added, shown;  /* positions: behind the last call that was added, and that the kernel may take */
     void *rings, *calls;
     size_t rings_size, calls_size;
     _Atomic uint32_t *sq_head, *sq_tail, *cq_head, *cq_tail;
@@ -333,18 +334,16 @@ struct arch_uring {
 };
 
 enum arch_uring_kind {
-    ARCH_URING_READ,     /* pointer, size, offset (-1: the position of the descriptor) */
+    ARCH_URING_READ,     /* pointer, size, offset */
     ARCH_URING_WRITE,    /* pointer: the list of buffers; size: how many */
     ARCH_URING_SYNC,     /* flags: data only */
     ARCH_URING_ALLOCATE, /* flags, offset, size */
-    ARCH_URING_OPEN,     /* fd: the directory; pointer: the path; flags, mode */
     ARCH_URING_CANCEL,   /* pointer: `data` of the call */
     ARCH_URING_KINDS
 };
 struct arch_uring_call {
     enum arch_uring_kind kind;
     int fd, flags;
-    unsigned mode;
     int64_t offset, size;
     const void *pointer;
 };
@@ -357,10 +356,12 @@ struct arch_uring_end {
 int arch_uring_open(struct arch_uring *ring);
 /* No call is under way. */
 void arch_uring_close(struct arch_uring *ring);
-/* In the child of a fork: the ring is the parent's, and the child does not reach it again. */
-void arch_uring_orphan(struct arch_uring *ring);
+/* In the child of a fork: the ring is the parent's, and the child does not reach it again. other: any descriptor that
+ * is no ring. */
+void arch_uring_orphan(struct arch_uring *ring, int other);
 /* Add a call. What it points to stays until its end; data: not NULL, and unique among the calls under way. A cancel has
- * no data, and reports no end. Returns the call's position, or -EAGAIN: the queue is full. */
+ * no data, and reports no end. Returns the call's position, or -EAGAIN: the queue is full, or so
+ * many ends may come that they would not find room. */
 int64_t arch_uring_add(struct arch_uring *ring, const struct arch_uring_call *call, void *data);
 /* Take back a call that has been added, and not been shown to the kernel since. Returns false if it was. */
 bool arch_uring_take_back(struct arch_uring *ring, int64_t position);
@@ -610,8 +611,6 @@ int arch_file_sync(int fd, bool data_only);
 int arch_file_truncate(int fd, int64_t size);
 int arch_file_allocate(int fd, int mode, int64_t offset, int64_t size);
 int arch_file_lock(int fd, int type, int64_t offset, int64_t size); /* -EAGAIN: it is taken */
-/* The flags of the system for those of the caller. */
-int arch_file_open_flags(int flags);
 int arch_file_open(int dir, const char *path, int flags, unsigned mode);
 int arch_file_stat(int dir, const char *path, int flags, struct stat *out);
 int arch_file_rename(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);

@@ -128,14 +128,9 @@ int arch_file_lock(int fd, int type, int64_t offset, int64_t size)
 
 /* ---- names -------------------------------------------------------------------------------------------------- */
 
-int arch_file_open_flags(int flags)
-{
-    return flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
-}
-
 int arch_file_open(int dir, const char *path, int flags, unsigned mode)
 {
-    return arch_fd_own(openat(dir, path, arch_file_open_flags(flags), (mode_t)mode));
+    return arch_fd_own(openat(dir, path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, (mode_t)mode));
 }
 
 int arch_file_stat(int dir, const char *path, int flags, struct stat *out)

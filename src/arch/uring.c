@@ -15,11 +15,13 @@
 #include <unistd.h>
 
 enum { ENTRIES = 256, ENDS = 4096 };
+/* What the kernel makes -EINTR of in system calls, and not in all calls here. */
+enum { RESTART_FIRST = -512, RESTART_LAST = -516 };
 
 static const uint8_t opcodes[ARCH_URING_KINDS] = {
-    [ARCH_URING_READ] = IORING_OP_READ,   [ARCH_URING_WRITE] = IORING_OP_WRITEV,
-    [ARCH_URING_SYNC] = IORING_OP_FSYNC,  [ARCH_URING_ALLOCATE] = IORING_OP_FALLOCATE,
-    [ARCH_URING_OPEN] = IORING_OP_OPENAT, [ARCH_URING_CANCEL] = IORING_OP_ASYNC_CANCEL,
+    [ARCH_URING_READ] = IORING_OP_READ,           [ARCH_URING_WRITE] = IORING_OP_WRITEV,
+    [ARCH_URING_SYNC] = IORING_OP_FSYNC,          [ARCH_URING_ALLOCATE] = IORING_OP_FALLOCATE,
+    [ARCH_URING_CANCEL] = IORING_OP_ASYNC_CANCEL,
 };
 _Static_assert(sizeof(_Atomic uint32_t) == sizeof(uint32_t), "the kernel's words are atomics");
 
@@ -72,6 +74,7 @@ static int map_queues(struct arch_uring *ring, const struct io_uring_params *par
     ring->cq_mask = params->cq_entries - 1;
     ring->ends = (void *)(at + params->cq_off.cqes);
     ring->entries = params->sq_entries;
+    ring->room = params->cq_entries;
     for (uint32_t i = 0; i < params->sq_entries; i++)
         order[i] = i;
     return 0;
@@ -79,7 +82,7 @@ static int map_queues(struct arch_uring *ring, const struct io_uring_params *par
 
 int arch_uring_open(struct arch_uring *ring)
 {
-    const uint32_t needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_RW_CUR_POS;
+    const uint32_t needed = IORING_FEAT_SINGLE_MMAP | IORING_FEAT_NODROP | IORING_FEAT_SUBMIT_STABLE;
     struct io_uring_params params;
     *ring = (struct arch_uring){.fd = -1};
     if (arch_tool == ARCH_TOOL_VALGRIND) /* it does not see what the kernel writes */
@@ -117,22 +120,18 @@ static void make_private(void *at, size_t size)
 
 /* A handler may have forked while its thread is in one of the functions below: they go on in memory of the child's own,
  * and the kernel refuses a number that is no ring. */
-void arch_uring_orphan(struct arch_uring *ring)
+void arch_uring_orphan(struct arch_uring *ring, int other)
 {
     if (ring->fd < 0)
         return;
     make_private(ring->rings, ring->rings_size);
     make_private(ring->calls, ring->calls_size);
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    if (null >= 0) {
-        (void)dup3(null, ring->fd, O_CLOEXEC);
-        (void)close(null);
-    }
+    (void)dup3(other, ring->fd, O_CLOEXEC);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------------------------- */
 
-static struct io_uring_sqe *call_at(const struct arch_uring *ring, unsigned position)
+static struct io_uring_sqe *call_at(const struct arch_uring *ring, uint64_t position)
 {
     return (struct io_uring_sqe *)ring->calls + (position & ring->sq_mask);
 }
@@ -155,38 +154,36 @@ static void fill(struct io_uring_sqe *sqe, const struct arch_uring_call *call, v
         sqe->addr = (uint64_t)call->size;
         sqe->len = (uint32_t)call->flags;
         break;
-    case ARCH_URING_OPEN:
-        sqe->len = call->mode;
-        sqe->open_flags = (uint32_t)arch_file_open_flags(call->flags);
-        break;
     default:
         break;
     }
 }
 
+/* Each call has one end, also a cancel, and one that was taken back. Ends that found no room would stay with the
+ * kernel. */
 int64_t arch_uring_add(struct arch_uring *ring, const struct arch_uring_call *call, void *data)
 {
-    uint32_t head = atomic_load_explicit(ring->sq_head, memory_order_acquire); /* [UR1] */
-    if (ring->added - head >= ring->entries)
+    uint32_t begun = atomic_load_explicit(ring->sq_head, memory_order_acquire); /* [UR1] */
+    uint32_t ended = atomic_load_explicit(ring->cq_head, memory_order_relaxed);
+    if ((uint32_t)ring->added - begun >= ring->entries || (uint32_t)ring->added - ended >= ring->room)
         return -EAGAIN;
     fill(call_at(ring, ring->added), call, data);
-    return ring->added++;
+    return (int64_t)ring->added++;
 }
 
 bool arch_uring_take_back(struct arch_uring *ring, int64_t position)
 {
-    unsigned at = (unsigned)position;
-    if ((int32_t)(at - ring->shown) < 0)
+    if ((uint64_t)position < ring->shown)
         return false;
-    *call_at(ring, at) = (struct io_uring_sqe){.opcode = IORING_OP_NOP};
+    *call_at(ring, (uint64_t)position) = (struct io_uring_sqe){.opcode = IORING_OP_NOP};
     return true;
 }
 
 unsigned arch_uring_show(struct arch_uring *ring)
 {
-    unsigned count = ring->added - ring->shown;
+    unsigned count = (unsigned)(ring->added - ring->shown);
     ring->shown = ring->added;
-    atomic_store_explicit(ring->sq_tail, ring->added, memory_order_release); /* [UR1] */
+    atomic_store_explicit(ring->sq_tail, (uint32_t)ring->added, memory_order_release); /* [UR1] */
     return count;
 }
 
@@ -209,8 +206,9 @@ int arch_uring_take(struct arch_uring *ring, struct arch_uring_end *out, int mos
     int count = 0;
     for (; head != tail && count < most; head++) {
         const struct io_uring_cqe *end = &ring->ends[head & ring->cq_mask];
+        bool restarts = end->res <= RESTART_FIRST && end->res >= RESTART_LAST;
         if (end->user_data)
-            out[count++] = (struct arch_uring_end){(void *)(uintptr_t)end->user_data, end->res};
+            out[count++] = (struct arch_uring_end){(void *)(uintptr_t)end->user_data, restarts ? -EINTR : end->res};
     }
     atomic_store_explicit(ring->cq_head, head, memory_order_release); /* [UR1] */
     return count;
@@ -220,10 +218,10 @@ void *arch_uring_take_refused(struct arch_uring *ring)
 {
     void *data = NULL;
     uint32_t head = atomic_load_explicit(ring->sq_head, memory_order_acquire); /* [UR1] */
-    while (!data && ring->added != head)
+    while (!data && (uint32_t)ring->added != head)
         data = (void *)(uintptr_t)call_at(ring, --ring->added)->user_data;
     ring->shown = ring->added;
-    atomic_store_explicit(ring->sq_tail, ring->added, memory_order_release); /* [UR1] */
+    atomic_store_explicit(ring->sq_tail, (uint32_t)ring->added, memory_order_release); /* [UR1] */
     return data;
 }
 

@@ -70,6 +70,13 @@ static int64_t transfer(next_fn *next, int fd, const struct iovec *parts, int co
     return file_end(&call, call.progress ? (int64_t)call.progress : moved);
 }
 
+/* For a call at the position of a descriptor io_uring does not take the lock of that position: two
+ * writes at a time would go to the same place. */
+static int8_t kind_at(int64_t offset, enum arch_uring_kind kind)
+{
+    return offset == POSITION ? FILE_BY_THREAD : (int8_t)kind;
+}
+
 /* ---- reading -------------------------------------------------------------------------------------------------- */
 
 static int64_t run_read(struct file_op *op)
@@ -86,7 +93,7 @@ static int64_t read_elsewhere(struct file_call *call, struct cursor *cursor, int
     if (!op)
         return -ENOMEM;
     op->out = aligned(call, op->room);
-    op->kind = ARCH_URING_READ;
+    op->kind = kind_at(offset, ARCH_URING_READ);
     op->fd = fd;
     op->size = (int64_t)size;
     op->offset = offset;
@@ -167,7 +174,7 @@ static int64_t write_next(struct file_call *call, struct cursor *cursor, int fd,
     struct file_op *op = file_op_make(call, run_write, list + (copies ? size + slack(call) : 0));
     if (!op)
         return -ENOMEM;
-    op->kind = ARCH_URING_WRITE;
+    op->kind = kind_at(offset, ARCH_URING_WRITE);
     op->fd = fd;
     op->offset = offset;
     op->parts = (struct iovec *)(void *)op->room;

@@ -102,7 +102,6 @@ int strand_file_open(int dir, const char *path, int flags, unsigned mode)
     int fd = begin_named(&call, &op, dir, path, run_open, 0, "strand_file_open");
     if (fd < 0)
         return fd;
-    op->kind = ARCH_URING_OPEN;
     op->undo = undo_open;
     op->flags = flags;
     op->mode = mode;

@@ -32,10 +32,7 @@ static struct member *ended(struct uring_entry *entry, int32_t result)
 /* uring_entry.drop of an op that was left. */
 static void drop(struct uring_entry *entry)
 {
-    struct file_op *op = op_of(entry);
-    if (op->undo)
-        op->undo(op);
-    free(op);
+    free(op_of(entry));
 }
 
 /* ---- the strand's side ---------------------------------------------------------------------------------------- */
@@ -45,13 +42,10 @@ static struct arch_uring_call call_of(const struct file_op *op)
     struct arch_uring_call call = {.kind = (enum arch_uring_kind)op->kind,
                                    .fd = op->fd,
                                    .flags = op->flags,
-                                   .mode = op->mode,
                                    .offset = op->offset,
                                    .size = op->size};
     if (op->kind == ARCH_URING_READ)
         call.pointer = op->out;
-    else if (op->kind == ARCH_URING_OPEN)
-        call.pointer = op->path;
     else if (op->kind == ARCH_URING_WRITE) {
         call.pointer = op->parts;
         call.size = op->count;
@@ -79,6 +73,12 @@ static bool await(struct thread **thread, struct cb *me, struct pool *pool, stru
     return wait_over(me) == WAIT_WON || over;
 }
 
+/* The call has not happened: the kernel can't make it without waiting, not for this file, or not any more. */
+static bool is_for_a_thread(int64_t result)
+{
+    return result == -EAGAIN || result == -EOPNOTSUPP || result == -ECANCELED || result == -EINVAL;
+}
+
 /* The strand is interrupted. Returns how the op ends for it. */
 static enum file_fate give_up(struct thread **thread, struct cb *me, struct pool *pool, struct file_op *op, bool leaves)
 {
@@ -87,25 +87,17 @@ static enum file_fate give_up(struct thread **thread, struct cb *me, struct pool
     if (!over && !back && leaves)
         op->entry.drop = drop;
     pool_uring_unlock(*thread, pool);
-    if (over)
-        return FILE_RAN;
     if (back)
         return FILE_INTERRUPTED;
-    if (leaves) {
+    if (!over && leaves) {
         pool_uring_cancel(*thread, pool, &op->entry);
         return FILE_LEFT;
     }
-    if (op->kind != ARCH_URING_ALLOCATE) /* half of which may have happened */
+    if (!over && op->kind != ARCH_URING_ALLOCATE) /* half of which may have happened */
         pool_uring_cancel(*thread, pool, &op->entry);
-    while (!await(thread, me, pool, op, WAIT_FLOOR_MOST))
-        ;
-    return op->result == -ECANCELED || op->result == -EINTR ? FILE_INTERRUPTED : FILE_RAN;
-}
-
-/* The kernel can't make such a call without waiting, not for this file, or not any more. */
-static bool is_for_a_thread(int64_t result)
-{
-    return result == -EAGAIN || result == -EOPNOTSUPP || result == -ECANCELED || result == -EINVAL;
+    while (!over)
+        over = await(thread, me, pool, op, WAIT_FLOOR_MOST);
+    return is_for_a_thread(op->result) || op->result == -EINTR ? FILE_INTERRUPTED : FILE_RAN;
 }
 
 static enum file_fate run_once(struct thread **thread, struct cb *me, struct pool *pool, struct file_op *op,
@@ -132,7 +124,5 @@ enum file_fate file_uring_run(struct thread **thread, struct cb *me, struct file
     do
         fate = run_once(thread, me, pool, op, leaves);
     while (fate == FILE_RAN && op->result == -EINTR);
-    if (fate == FILE_RAN && op->kind == ARCH_URING_OPEN && op->result >= 0)
-        op->result = arch_fd_own((int)op->result);
     return fate;
 }

@@ -130,20 +130,14 @@ bool pool_uring_can(struct pool *pool, enum arch_uring_kind kind)
 void pool_uring_close(struct pool *pool)
 {
     struct pool_uring *uring = pool->uring;
-    struct batch none;
     if (!uring)
         return;
-    batch_init(&none);
+    pool_uring_enter_(NULL, pool);
     while (uring->under_way) { /* [UR4] */
-        bool refuses = uring->ring.refuses;
-        uint32_t count = arch_uring_show(&uring->ring) + uring->owed;
-        int begun = refuses ? 0 : arch_uring_enter(&uring->ring, count, true);
-        uring->owed = count - (begun > 0 ? (uint32_t)begun : 0);
-        if (refuses || begun < 0)
+        if (uring->ring.refuses || uring->owed || arch_uring_enter(&uring->ring, 0, true) < 0)
             arch_nap(LOOK_NS);
-        take_some(NULL, uring, &none);
+        pool_uring_enter_(NULL, pool);
     }
-    ASSERT(!none.first);
     arch_uring_close(&uring->ring);
     free(uring);
     pool->uring = NULL;
@@ -153,7 +147,7 @@ void pool_uring_close(struct pool *pool)
 void pool_uring_orphan(struct pool *pool)
 {
     if (pool->uring)
-        arch_uring_orphan(&pool->uring->ring);
+        arch_uring_orphan(&pool->uring->ring, pool->poller.kick);
 }
 
 /* ---- calls ---------------------------------------------------------------------------------------------------- */
@@ -175,8 +169,8 @@ static void refuse_all(struct pool_uring *uring, struct batch *woken, struct uri
     atomic_store_explicit(&uring->pool->unentered, 0, memory_order_relaxed);
 }
 
-/* Under the lock, after an attempt to begin `count` calls. */
-static void has_entered(struct pool_uring *uring, uint32_t count, int begun, struct batch *woken,
+/* Under the lock, after an attempt to begin `count` calls. Returns whether the next attempt may begin more. */
+static bool has_entered(struct pool_uring *uring, uint32_t count, int begun, struct batch *woken,
                         struct uring_entry **dropped)
 {
     uint32_t left = count - (begun > 0 ? (uint32_t)begun : 0);
@@ -186,6 +180,7 @@ static void has_entered(struct pool_uring *uring, uint32_t count, int begun, str
     uring->ring.refuses |= begun < 0 && !is_passing(begun);
     if (uring->ring.refuses)
         refuse_all(uring, woken, dropped);
+    return begun > 0 && left; /* the kernel has stopped behind a call that it refuses */
 }
 
 void pool_uring_enter_(struct thread *thread, struct pool *pool)
@@ -194,15 +189,18 @@ void pool_uring_enter_(struct thread *thread, struct pool *pool)
     struct uring_entry *dropped = NULL;
     struct batch woken;
     batch_init(&woken);
+    bool again = true;
     pool_uring_lock(thread, pool);
-    uint32_t count = arch_uring_show(&uring->ring) + uring->owed;
-    uring->owed = 0;
-    atomic_store_explicit(&pool->unentered, 0, memory_order_relaxed); /* [UR2] */
-    uring->inside++;
-    pool_uring_unlock(thread, pool);
-    int begun = count ? arch_uring_enter(&uring->ring, count, false) : 0;
-    pool_uring_lock(thread, pool);
-    has_entered(uring, count, begun, &woken, &dropped);
+    while (again) {
+        uint32_t count = arch_uring_show(&uring->ring) + uring->owed;
+        uring->owed = 0;
+        atomic_store_explicit(&pool->unentered, 0, memory_order_relaxed); /* [UR2] */
+        uring->inside++;
+        pool_uring_unlock(thread, pool);
+        int begun = count ? arch_uring_enter(&uring->ring, count, false) : 0;
+        pool_uring_lock(thread, pool);
+        again = has_entered(uring, count, begun, &woken, &dropped);
+    }
     pool_uring_unlock(thread, pool);
     drop_all(dropped);
     while (arch_uring_has_ends(&uring->ring))

@@ -16,16 +16,15 @@
  * OWNERSHIP the ring's queues and `under_way`: under the lock, in runs of one thread without. Entering needs no lock:
  *           the kernel serialises it, and takes calls in the order in which they were shown.
  * INVARIANTS [UR1] calls are seen by the kernel as they were filled in, and ends by us as the kernel wrote them: each
- *           side releases its position and acquires the other's. [UR2] no thread parks, sleeps or leaves a drive while
- *           its queued calls were not shown: `unentered` counts as work. [UR3] an entry's end is called once. [UR4] the
- *           ring is closed when no call is under way, so the kernel writes to no memory of a call afterwards.
- * PROGRESS  if the kernel has no memory for a call, threads try again in each pass and do not park meanwhile. If a
- *           sandbox forbids entering a ring that is open, the calls that have not begun are made elsewhere, and so are
- *           all later ones.
- * NOT DONE  a ring for each thread: strands move between threads, and another thread would have to reap the ring of one
- *           that computes. The lock is held for a few stores; the system call is made without it. Registered buffers
- *           and files: they are bound to one ring. A thread of the kernel that polls the ring: it occupies a processor.
- * TESTED BY tests/spec/file.c, tests/spec/file_uring.c.
+ *           side releases its position and acquires the other's. [UR2] no thread parks or sleeps while calls are
+ * queued: `unentered` counts as work. A drive that ends before says so: the poller's descriptor stays readable. [UR3]
+ * an entry's end is called once. [UR4] the ring is closed when no call is under way, so the kernel writes to no memory
+ * of a call afterwards. PROGRESS  if the kernel has no memory for a call, threads try again in each pass and do not
+ * park meanwhile. If a sandbox forbids entering a ring that is open, the calls that have not begun are made elsewhere,
+ * and so are all later ones. NOT DONE  a ring for each thread: strands move between threads, and another thread would
+ * have to reap the ring of one that computes. The lock is held for a few stores; the system call is made without it.
+ * Registered buffers and files: they are bound to one ring. A thread of the kernel that polls the ring: it occupies a
+ * processor. TESTED BY tests/spec/file.c, tests/spec/file_uring.c.
  */
 #ifndef SCHED_POOL_URING_H
 #define SCHED_POOL_URING_H

@@ -276,6 +276,28 @@ TEST_INSIDE(without_an_offset_the_position_moves)
     check_file(&place, "a", "hello you!");
 }
 
+static void *write_lines(void *fd)
+{
+    for (int i = 0; i < 20; i++)
+        CHECK_EQ(strand_file_write(*(int *)fd, "0123456789", 10, -1), 10);
+    return fd;
+}
+
+TEST_RACE(writes_of_many_strands_at_the_position_follow_each_other)
+{
+    enum { WRITERS = 20 };
+    PLACE(place);
+    struct stat status;
+    int fd = open_new(&place, "a");
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < WRITERS; i++)
+        strand_spawn(scope, write_lines, &fd);
+    strand_scope_join(scope);
+    CHECK_EQ(strand_close(fd), 0);
+    CHECK_EQ(strand_file_stat(place.dir, "a", 0, &status), 0);
+    CHECK_EQ(status.st_size, WRITERS * 20 * 10);
+}
+
 TEST_INSIDE(several_buffers_are_one_after_the_other)
 {
     PLACE(place);
@@ -1076,9 +1098,9 @@ static void *read_and_end(void *arg)
     struct job job = job_on(&place);
     STRAND_SCOPE(scope);
     strand child = start_kept(scope, read_and_go_on, &job);
-    keep_no_more();
     strand_cancel(child, NULL);
     CHECK(test_join_interrupted(child));
+    keep_no_more();
     CHECK_EQ(strand_close(job.fd), 0);
     place_remove(&place);
     return arg;

@@ -77,6 +77,8 @@ TEST_REAL_INSIDE(calls_that_the_ring_has_no_room_for_are_made_by_threads)
     CHECK_EQ(strand_close(job.fd), 0);
 }
 
+enum { PAGE = 4096 };
+
 static void *read_directly(void *arg)
 {
     struct job *job = arg;
@@ -114,9 +116,43 @@ TEST_REAL_INSIDE(thousands_of_reads_are_under_way_at_once)
     CHECK_EQ(strand_close(job.fd), 0);
 }
 
-/* ---- interruptions at any moment ------------------------------------------------------------------------------ */
+static _Atomic int seen[64];
 
-enum { PAGE = 4096 };
+static void *read_next_pages(void *arg)
+{
+    struct job *job = arg;
+    int *page = aligned_alloc(PAGE, PAGE);
+    while (strand_file_read(job->fd, page, PAGE, -1) == PAGE)
+        seen[page[0]]++;
+    free(page);
+    return job;
+}
+
+/* The kernel does not move the position of a direct read in time: a thread makes the call. */
+TEST_REAL_INSIDE(reads_of_many_strands_at_the_position_follow_each_other)
+{
+    enum { READERS = 20 };
+    PLACE(place);
+    struct job job = {.fd = open_direct(&place)};
+    if (job.fd < 0)
+        return;
+    int *page = aligned_alloc(PAGE, PAGE);
+    memset(page, 0, PAGE);
+    for (int i = 0; i < 64; i++) {
+        page[0] = i;
+        CHECK_EQ(strand_file_write(job.fd, page, PAGE, (int64_t)i * PAGE), PAGE);
+    }
+    free(page);
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < READERS; i++)
+        strand_spawn(scope, read_next_pages, &job);
+    strand_scope_join(scope);
+    for (int i = 0; i < 64; i++)
+        CHECK_EQ(seen[i], 1);
+    CHECK_EQ(strand_close(job.fd), 0);
+}
+
+/* ---- interruptions at any moment ------------------------------------------------------------------------------ */
 
 enum { READERS = 20 };
 static _Alignas(PAGE) char buffers[READERS + 1][PAGE];
@@ -243,6 +279,49 @@ TEST_REAL_INSIDE(calls_that_have_not_begun_when_the_ring_is_forbidden_are_made_b
     CHECK_EQ(job.result, 5);
     CHECK_EQ(strand_close(reader.fd), 0);
     CHECK_EQ(strand_close(job.fd), 0);
+}
+
+static void *refuse_later(void *arg)
+{
+    wait_on_thread(&blocker.entered, 1);
+    strand_sim_sleep(20 * STRAND_MS);
+    refused = true;
+    release();
+    return arg;
+}
+
+/* Nothing enters the ring before the end of the pool. */
+static void *leave_a_read_that_never_begins(void *arg)
+{
+    struct job job = job_on(arg);
+    STRAND_SCOPE(scope);
+    strand child = start_kept(scope, read_and_go_on, &job);
+    CHECK_EQ(strand_sim_thread(refuse_later, NULL), 0);
+    strand_cancel(child, NULL);
+    CHECK(test_join_interrupted(child));
+    CHECK_EQ(strand_close(job.fd), 0);
+    return arg;
+}
+
+static void *remove_it(void *place)
+{
+    place_remove(place);
+    return place;
+}
+
+static void *make_it(void *place)
+{
+    *(struct place *)place = place_make();
+    return leave_a_read_that_never_begins(place);
+}
+
+TEST_REAL(a_run_ends_though_the_ring_is_forbidden_before_a_call_that_was_left_has_begun)
+{
+    static struct place place;
+    test_run(make_it, &place);
+    setenv("STRAND_FILES", "threads", 1);
+    place.dir = open(place.path, O_RDONLY | O_DIRECTORY);
+    test_run(remove_it, &place);
 }
 
 static void *write_once(void *arg)
