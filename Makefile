@@ -680,7 +680,7 @@ $(OUT)/examples/chat: $(call example-objects,chat) $(library)
 	$(call link,$(CC))
 $(OUT)/examples/profileprocess: $(call example-objects,profileprocess) $(library)
 	$(call link,$(CC))
-$(OUT)/examples/host: $(call example-objects,host) $(OUT)/libstrand-names.a $(library)
+$(OUT)/examples/host: $(call example-objects,host) $(or $(HARDENED),$(OUT))/libstrand-names.a $(library)
 	$(call link,$(CC),$(call foreign-libraries,names))
 $(test-programs)/spec/names_example: | $(OUT)/examples/host
 $(OUT)/examples/turtle: $(call example-objects,turtle) $(library)

@@ -64,10 +64,10 @@ int strand_address_ip(strand_address *out, const char *host, int port);
  * name that the system chooses when a socket is bound to it. Returns 0, or -ENAMETOOLONG. Cost: some ns. */
 int strand_address_unix(strand_address *out, const char *path);
 /**
- * Write an address as text, in the form of strand_peer_address: 192.0.2.7:40312, [2001:db8::7]:40312, /run/app.sock,
- * @app, or the empty text for a Unix socket without a name. `room` is the size of `text` in bytes; STRAND_PEER_ROOM is
- * enough, and a longer text is cut. `text` may be NULL if `room` is 0. Returns the length of the text, as snprintf
- * does, or -EAFNOSUPPORT for another family, and for no address. Cost: below 1 us.
+ * Write an address as text, in the form of strand_peer_address: 192.0.2.7:40312, [2001:db8::7]:40312, /run/app.sock, an
+ * abstract name behind an @, or the empty text for a Unix socket without a name. `room` is the size of `text` in bytes;
+ * STRAND_PEER_ROOM is enough, and a longer text is cut. `text` may be NULL if `room` is 0. Returns the length of the
+ * text, as snprintf does, or -EAFNOSUPPORT for another family, and for no address. Cost: below 1 us.
  */
 int strand_address_print(const strand_address *address, char *text, size_t room);
 /** Get the address that a socket is bound to; a datagram socket that was bound to port 0, or to the Unix name "", has
