@@ -186,7 +186,9 @@ STRAND_BLOCKS STRAND_CHECKED int strand_names_txt(const char *name, const strand
 
 /**
  * Connect by TCP to a host with all its addresses, of which some may not answer (Happy Eyeballs version 2, RFC 8305).
- * IPv6 and IPv4 addresses are asked for at the same time. The first attempt begins when the IPv6 addresses are there,
+ * IPv6 and IPv4 addresses are asked for at the same time. Those of both families come from the same place: the hosts
+ * file if it has the host, or else the first domain of the search in which the host has an address of either family.
+ * With attr->nsswitch one question asks for both families. The first attempt begins when the IPv6 addresses are there,
  * or when the IPv4 addresses have been there for attr->resolution_delay_ns. Each further attempt begins
  * attr->attempt_delay_ns after the one before, or as soon as that one has failed, with an address of the other family
  * if there is one. The first address to connect wins; the call cancels the other attempts and closes their sockets.
@@ -195,8 +197,9 @@ STRAND_BLOCKS STRAND_CHECKED int strand_names_txt(const char *name, const strand
  *
  * Returns a descriptor, which is non-blocking and closed on exec and which the caller closes (strand_close), or a
  * negated errno code: that of the last address, or of the name (strand_names_lookup). attr->why has each address with
- * its reason. Throws what strand_names_lookup and strand_spawn throw. Cost: that of two look-ups, and of a strand and
- * strand_dial_tcp for each address that it tries.
+ * its reason. Throws what strand_names_lookup and strand_spawn throw. Cost: that of two look-ups for
+ * each domain that it searches, of reading the system's files twice more, and of a strand and strand_dial_tcp for each
+ * address that it tries.
  */
 STRAND_BLOCKS STRAND_CHECKED int strand_names_dial(const char *host, const char *service,
                                                    const strand_names_attr *attr);

@@ -53,8 +53,9 @@ struct names_channel {
     int status;  /* of the callback */
 };
 
-/* Returns ARES_SUCCESS or a status; names_channel_close closes it in both cases. */
-int names_channel_open(struct names_channel *channel, const struct names_config *config);
+/* lookups: where c-ares looks, in this order: 'f' the hosts file, 'b' the name servers; NULL: as the system's files
+ * say. Returns ARES_SUCCESS or a status; names_channel_close closes it in both cases. */
+int names_channel_open(struct names_channel *channel, const struct names_config *config, const char *lookups);
 void names_channel_close(struct names_channel *channel);
 /* Wait until the callback has come. */
 void names_channel_wait(struct names_channel *channel);
@@ -66,6 +67,8 @@ extern const struct ares_socket_functions names_sockets;
 bool names_list_add(strand_names_list *list, const struct sockaddr *address, int ttl_s);
 /* Add the addresses that a number stands for: none, or one of that family (0: any). Returns their number. */
 size_t names_list_add_number(strand_names_list *list, const char *number, int family);
+/* Whether the environment names a file of aliases (hostname(7)). */
+bool names_system_has_aliases(void);
 /* As the functions without "system" below, by the C library on a thread of a crew. */
 int names_system_find(const struct names_config *config, const char *host, int port, int family,
                       strand_names_list **out);
@@ -81,6 +84,26 @@ strand_names_list *names_list_make(size_t count, const char *canonical, int port
 int names_port(const struct names_config *config, const char *service);
 /* Look up the addresses of one family, or of both (0). */
 int names_find(const struct names_config *config, const char *host, int port, int family, strand_names_list **out);
+/* Find a host without a question: a number, or a host of the hosts file. Returns 1 with the list, 0 if there is none,
+ * or a negated errno code. */
+int names_find_number(const struct names_config *config, const char *host, int port, int family,
+                      strand_names_list **out);
+int names_find_file(const struct names_config *config, const char *host, int port, int family, strand_names_list **out);
+/* Ask the name servers for this name only, which ends with a dot. The host is that of the caller, for failures. */
+int names_find_exactly(const struct names_config *config, const char *host, const char *name, int port, int family,
+                       strand_names_list **out);
+
+/* ---- names_search.c ---- */
+
+/* Where a host may be known, in this order: names that the name servers are asked for, each with a dot at its end; ""
+ * stands for the hosts file. All of it is one block of memory. */
+struct names_search {
+    size_t count;
+    const char **names;
+};
+
+/* Returns 0, or a negated errno code. The caller frees the block. */
+int names_search_make(const struct names_config *config, const char *host, struct names_search **out);
 
 /* ---- names_table.c: what a test knows ---- */
 

@@ -8,12 +8,15 @@
 
 /* ---- opening, and waiting -------------------------------------------------------------------------------------- */
 
-int names_channel_open(struct names_channel *channel, const struct names_config *config)
+int names_channel_open(struct names_channel *channel, const struct names_config *config, const char *lookups)
 {
     STRAND_NO_SUSPEND;
-    struct ares_options options = {.timeout = (int)(config->attr.timeout_ns / STRAND_MS), .tries = config->attr.tries};
+    struct ares_options options = {.timeout = (int)(config->attr.timeout_ns / STRAND_MS),
+                                   .tries = config->attr.tries,
+                                   .lookups = (char *)(uintptr_t)lookups}; /* c-ares copies it */
     *channel = (struct names_channel){0};
-    int status = ares_init_options(&channel->ares, &options, ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES);
+    int status = ares_init_options(&channel->ares, &options,
+                                   ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | (lookups ? ARES_OPT_LOOKUPS : 0));
     if (status != ARES_SUCCESS) {
         channel->ares = NULL;
         return status;

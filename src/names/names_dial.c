@@ -3,11 +3,12 @@
  *
  * PARTIES   the caller; a strand for each family's look-up, and one for each attempt, in a scope of the caller's.
  * STATE     struct race: the answers, which addresses have been tried, and when the next attempt may begin.
- * PROTOCOL  the caller selects over the ends of all these strands and the next instant. It joins each that has ended.
- *           An attempt's result is its descriptor; one that nobody joins is closed by its drop function.
- * OWNERSHIP strands get copies of all that they use, and return memory of the heap: the caller may live on a shared
- *           stack.
- * PROGRESS  the call ends with the first connection, or when both look-ups and all attempts have ended.
+ * PROTOCOL  the host is looked for in one place after the other (names_search.c), for both families in the same one:
+ * the addresses are never those of two hosts. A place without an address of either family leads to the next one. The
+ * caller selects over the ends of all these strands and the next instant. It joins each that has ended. An attempt's
+ * result is its descriptor; one that nobody joins is closed by its drop function. OWNERSHIP strands get copies of all
+ * that they use, and return memory of the heap: the caller may live on a shared stack. PROGRESS  the call ends with the
+ * first connection, or when no look-up, no attempt and no other place is left.
  */
 #include "names.h"
 
@@ -40,7 +41,10 @@ struct race {
     const char *host;
     int port;
     strand_scope scope;
-    strand lookups[FAMILIES]; /* {0}: it has ended, or never began */
+    struct names_search *search; /* NULL: the first look-ups are the last ones */
+    size_t step;                 /* the next name of the search */
+    bool settled;                /* the place of the last look-ups has the host, or does not say so */
+    strand lookups[FAMILIES];    /* {0}: it has ended, or never began */
     struct answer *answers[FAMILIES];
     size_t next[FAMILIES]; /* the first address that was not tried */
     int last;              /* the family of the last attempt */
@@ -58,7 +62,7 @@ struct race {
 
 struct lookup {
     struct names_config config;
-    char host[MAX_NAME + 1];
+    char host[MAX_NAME + 1], name[MAX_NAME + 2]; /* the name that is asked for, with a dot; "": by names_find */
     int port, family;
 };
 
@@ -82,7 +86,10 @@ static void give_up(struct answer **answer)
 static void find(const struct lookup *lookup, struct answer *answer)
 {
     STRAND_TRY {
-        answer->code = names_find(&lookup->config, lookup->host, lookup->port, lookup->family, &answer->list);
+        answer->code = lookup->name[0]
+                           ? names_find_exactly(&lookup->config, lookup->host, lookup->name, lookup->port,
+                                                lookup->family, &answer->list)
+                           : names_find(&lookup->config, lookup->host, lookup->port, lookup->family, &answer->list);
     }
     STRAND_CATCH(&STRAND_SYSTEM, e) {
         answer->code = strand_exception_code(e) < 0 ? strand_exception_code(e) : -EIO;
@@ -111,7 +118,7 @@ static void free_lookup(struct lookup **lookup)
     free(*lookup);
 }
 
-static void begin_lookup(struct race *race, int i)
+static void begin_lookup(struct race *race, const char *name, int i)
 {
     __attribute__((cleanup(free_lookup))) struct lookup *lookup = malloc(sizeof *lookup);
     if (!lookup)
@@ -119,8 +126,16 @@ static void begin_lookup(struct race *race, int i)
     *lookup = (struct lookup){.config = *race->config, .port = race->port, .family = family_of[i]};
     lookup->config.attr.servers = lookup->config.attr.why = NULL; /* they may lie on this strand's stack */
     snprintf(lookup->host, sizeof lookup->host, "%s", race->host);
+    snprintf(lookup->name, sizeof lookup->name, "%s", name);
     race->lookups[i] = strand_spawn_with(race->scope, STRAND_ATTR(.name = "look-up", .drop = drop_answer), look_up,
                                          lookup, sizeof *lookup);
+}
+
+static void begin_lookups(struct race *race, const char *name)
+{
+    for (int i = 0; i < FAMILIES; i++)
+        if (!race->config->attr.family || race->config->attr.family == family_of[i])
+            begin_lookup(race, name, i);
 }
 
 static bool looks_up(const struct race *race, int i)
@@ -132,7 +147,10 @@ static void end_lookup(struct race *race, int i)
 {
     struct answer *answer = strand_join(race->lookups[i]);
     race->lookups[i] = (strand){{0, 0}};
+    free_answer(race->answers[i]); /* that of the place before */
     race->answers[i] = answer;
+    if (!answer || answer->code != -ENOENT)
+        race->settled = true;
     if (!race->resolved.ns && i == FOUR && answer && answer->list)
         race->resolved = strand_in(race->config->attr.resolution_delay_ns);
 }
@@ -141,6 +159,48 @@ static size_t left(const struct race *race, int i)
 {
     const struct answer *answer = race->answers[i];
     return answer && answer->list ? answer->list->count - race->next[i] : 0;
+}
+
+/* Addresses of both families were found at once: share them out. Frees the list. */
+static int share_out(struct race *race, strand_names_list *list)
+{
+    race->settled = true;
+    for (int i = 0; i < FAMILIES; i++) {
+        struct answer *answer = calloc(1, sizeof *answer);
+        free_answer(race->answers[i]);
+        race->answers[i] = answer;
+        strand_names_list *part = answer ? names_list_make(list->count, list->canonical, list->port) : NULL;
+        if (!part) {
+            free(list);
+            return names_fail(race->config, -ENOMEM, "there is no memory");
+        }
+        answer->list = part;
+        for (size_t k = 0; k < list->count; k++)
+            if (list->addresses[k].family == family_of[i])
+                ((strand_names_address *)(part + 1))[part->count++] = list->addresses[k];
+    }
+    free(list);
+    return 0;
+}
+
+/* Look the host up in the next place. Returns 0 or a negated errno code. */
+static int look_further(struct race *race)
+{
+    const char *name = race->search->names[race->step++];
+    strand_names_list *list;
+    if (*name) {
+        begin_lookups(race, name);
+        return 0;
+    }
+    int result = names_find_file(race->config, race->host, race->port, race->config->attr.family, &list);
+    return result > 0 ? share_out(race, list) : result;
+}
+
+/* Whether the look-ups have found nothing, and there is another place. */
+static bool misses(const struct race *race)
+{
+    return !race->settled && !looks_up(race, SIX) && !looks_up(race, FOUR) && race->search &&
+           race->step < race->search->count;
 }
 
 /* ---- attempts ------------------------------------------------------------------------------------------------- */
@@ -253,16 +313,45 @@ static bool goes_on(const struct race *race)
            (race->count || looks_up(race, SIX) || looks_up(race, FOUR) || left(race, SIX) || left(race, FOUR));
 }
 
-static void run(struct race *race)
+/* Whether one call looks for both families: the C library's, or that of c-ares for a name that may be an alias of the
+ * program's environment. */
+static bool asks_once(const struct race *race)
+{
+    return race->config->attr.nsswitch || (!strchr(race->host, '.') && names_system_has_aliases());
+}
+
+/* Find the addresses, or the places where they may be. Returns 0 or a negated errno code. */
+static int prepare(struct race *race)
+{
+    const struct names_config *config = race->config;
+    strand_names_list *list;
+    int result = names_find_number(config, race->host, race->port, config->attr.family, &list);
+    if (result < 0)
+        return result;
+    if (!result && config->attr.table) {
+        begin_lookups(race, "");
+        return 0;
+    }
+    if (!result && !asks_once(race))
+        return names_search_make(config, race->host, &race->search);
+    if (!result)
+        result = names_find(config, race->host, race->port, config->attr.family, &list);
+    return result < 0 ? result : share_out(race, list);
+}
+
+/* Returns 0, also if no address has answered, or a negated errno code. */
+static int run(struct race *race)
 {
     STRAND_SCOPE(scope);
     race->scope = scope;
-    for (int i = 0; i < FAMILIES; i++)
-        if (!race->config->attr.family || race->config->attr.family == family_of[i])
-            begin_lookup(race, i);
-    while (goes_on(race))
-        step(race);
+    int error = prepare(race);
+    while (!error && (goes_on(race) || misses(race)))
+        if (misses(race))
+            error = look_further(race);
+        else
+            step(race);
     strand_scope_cancel(scope, "another address has answered");
+    return error;
 }
 
 static void end(struct race **race)
@@ -273,6 +362,7 @@ static void end(struct race **race)
         free_answer((*race)->answers[i]);
     if ((*race)->winner >= 0)
         (void)strand_close((*race)->winner);
+    free((*race)->search);
     free(*race);
 }
 
@@ -291,9 +381,11 @@ static const struct answer *worst_of(const struct race *race)
 static int fail(struct race *race)
 {
     const struct answer *worst = worst_of(race);
+    if (!race->begun && !worst)
+        return race->settled ? names_fail(race->config, -ENOMEM, "there is no memory")
+                             : names_fail(race->config, -ENOENT, "%s: there is no such name", race->host);
     if (!race->begun)
-        return worst ? names_fail(race->config, worst->code, "%s", worst->why)
-                     : names_fail(race->config, -ENOMEM, "there is no memory");
+        return names_fail(race->config, worst->code, "%s", worst->why);
     if (worst && worst->code != -ENOENT)
         say(race, "; not all addresses are known: %s", worst->why);
     return names_fail(race->config, race->code, "%s%s", race->host, race->why);
@@ -317,8 +409,8 @@ int strand_names_dial(const char *host, const char *service, const strand_names_
     race->port = port;
     race->last = FOUR; /* IPv6 is tried first */
     race->winner = -1;
-    run(race);
-    int result = race->winner >= 0 ? race->winner : fail(race);
+    error = run(race);
+    int result = race->winner >= 0 ? race->winner : error ? error : fail(race);
     race->winner = -1;
     return result;
 }

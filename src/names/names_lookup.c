@@ -97,7 +97,7 @@ static void found(void *arg, int status, int timeouts, struct ares_addrinfo *ans
         finding->channel.status = ARES_ENODATA;
 }
 
-static void begin(struct finding *finding, int family)
+static void begin(struct finding *finding, const char *name, int family)
 {
     STRAND_NO_SUSPEND;
     struct ares_addrinfo_hints hints = {.ai_flags = ARES_AI_CANONNAME,
@@ -105,16 +105,16 @@ static void begin(struct finding *finding, int family)
                                                      : family == 6 ? AF_INET6
                                                                    : AF_UNSPEC,
                                         .ai_socktype = SOCK_STREAM};
-    ares_getaddrinfo(finding->channel.ares, finding->host, NULL, &hints, found, finding);
+    ares_getaddrinfo(finding->channel.ares, name, NULL, &hints, found, finding);
 }
 
-static int find_by_ares(const struct names_config *config, const char *host, int port, int family,
-                        strand_names_list **out)
+static int find_by_ares(const struct names_config *config, const char *host, const char *name, const char *lookups,
+                        int port, int family, strand_names_list **out)
 {
     __attribute__((cleanup(end))) struct finding finding = {.host = host, .port = port};
-    int status = names_channel_open(&finding.channel, config);
+    int status = names_channel_open(&finding.channel, config, lookups);
     if (status == ARES_SUCCESS) {
-        begin(&finding, family);
+        begin(&finding, name, family);
         names_channel_wait(&finding.channel);
         status = finding.channel.status;
     }
@@ -125,11 +125,31 @@ static int find_by_ares(const struct names_config *config, const char *host, int
     return 0;
 }
 
+int names_find_exactly(const struct names_config *config, const char *host, const char *name, int port, int family,
+                       strand_names_list **out)
+{
+    return find_by_ares(config, host, name, "b", port, family, out);
+}
+
+/* c-ares calls back at once, and does not say why it has found nothing. */
+int names_find_file(const struct names_config *config, const char *host, int port, int family, strand_names_list **out)
+{
+    __attribute__((cleanup(end))) struct finding finding = {.host = host, .port = port};
+    int status = names_channel_open(&finding.channel, config, "f");
+    if (status != ARES_SUCCESS)
+        return names_fail_by(config, status, 0, host);
+    begin(&finding, host, family);
+    if (finding.channel.status == ARES_ENOMEM)
+        return names_fail_by(config, ARES_ENOMEM, 0, host);
+    *out = finding.list;
+    finding.list = NULL;
+    return *out != NULL;
+}
+
 /* ---- all of them ---------------------------------------------------------------------------------------------- */
 
-/* Returns 1 if the host is a number of that family, 0 if it is none, or a negated errno code. */
-static int find_number(const struct names_config *config, const char *host, int port, int family,
-                       strand_names_list **out)
+int names_find_number(const struct names_config *config, const char *host, int port, int family,
+                      strand_names_list **out)
 {
     strand_names_list *list = names_list_make(1, host, port);
     if (!list)
@@ -145,13 +165,13 @@ static int find_number(const struct names_config *config, const char *host, int 
 
 int names_find(const struct names_config *config, const char *host, int port, int family, strand_names_list **out)
 {
-    int result = find_number(config, host, port, family, out);
+    int result = names_find_number(config, host, port, family, out);
     if (result)
         return result < 0 ? result : 0;
     if (config->attr.table)
         return names_table_find(config, host, port, family, out);
     return config->attr.nsswitch ? names_system_find(config, host, port, family, out)
-                                 : find_by_ares(config, host, port, family, out);
+                                 : find_by_ares(config, host, host, NULL, port, family, out);
 }
 
 int strand_names_lookup(const char *host, const char *service, const strand_names_attr *attr, strand_names_list **out)

@@ -42,7 +42,7 @@ static void begin(struct asking *asking, int type)
 /* Ask for records. Returns 0 with the block in *out, or a negated errno code. */
 static int ask(struct asking *asking, int type, void **out)
 {
-    int status = names_channel_open(&asking->channel, asking->config);
+    int status = names_channel_open(&asking->channel, asking->config, NULL);
     if (status == ARES_SUCCESS) {
         begin(asking, type);
         names_channel_wait(&asking->channel);

@@ -37,7 +37,7 @@ static void begin_reverse(struct naming *naming, const strand_names_address *add
 static int reverse_by_ares(const struct names_config *config, const strand_names_address *address, char **name)
 {
     __attribute__((cleanup(end))) struct naming naming = {.name = NULL};
-    int status = names_channel_open(&naming.channel, config);
+    int status = names_channel_open(&naming.channel, config, NULL);
     if (status == ARES_SUCCESS) {
         begin_reverse(&naming, address);
         names_channel_wait(&naming.channel);

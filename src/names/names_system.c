@@ -191,6 +191,11 @@ int names_system_port(const struct names_config *config, const char *service)
     return ntohs(address.sin_port);
 }
 
+bool names_system_has_aliases(void)
+{
+    return getenv("HOSTALIASES") != NULL;
+}
+
 /* ---- the name of an address -------------------------------------------------------------------------------------- */
 
 /* A call on another thread. */

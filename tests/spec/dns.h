@@ -31,6 +31,12 @@ static const struct dns_record dns_records[] = {
     {"local.test", ns_t_a, "127.0.0.1"},
     {"local.test", ns_t_aaaa, "::1"},
     {"slow6.test", ns_t_a, "127.0.0.1"},
+    {"one.test", ns_t_aaaa, "::1"},
+    {"www.here.test", ns_t_a, "127.0.0.1"},
+    {"www.here.test.corp.test", ns_t_aaaa, "::1"}, /* as if a wildcard answered */
+    {"near.corp.test", ns_t_a, "127.0.0.1"},
+    {"near.away.test", ns_t_aaaa, "::1"},
+    {"far.off.away.test", ns_t_a, "127.0.0.1"},
     {"4.2.0.192.in-addr.arpa", ns_t_ptr, "four.test"},
     {"1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.ip6.arpa", ns_t_ptr, "both.test"},
     {"_ldap._tcp.test", ns_t_srv, "20 0 390 late.test"},

@@ -4,13 +4,13 @@
  */
 #define SUITE names_dial
 #include "dns.h"
+#include "namespaces.h"
 
 #include "strand/names.h"
 #include "strand/sim.h"
 
 #include <dirent.h>
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -315,23 +315,6 @@ static void *dial_past_a_hole(void *arg)
     return arg;
 }
 
-static bool put(const char *path, const char *format, unsigned value)
-{
-    FILE *file = fopen(path, "w");
-    return file && fprintf(file, format, value) > 0 && fclose(file) == 0;
-}
-
-/* Without privileges the system may allow it to the root of a name space of
- * users. */
-static bool enter_network(void)
-{
-    unsigned user = getuid(), group = getgid();
-    if (unshare(CLONE_NEWNET) == 0)
-        return true;
-    return unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0 && put("/proc/self/setgroups", "deny%.0u", 0) &&
-           put("/proc/self/uid_map", "0 %u 1", user) && put("/proc/self/gid_map", "0 %u 1", group);
-}
-
 /* In a network of its own, whose packets to that address vanish. Returns the
  * status of a child process: no thread of this one moves there. */
 static int in_a_network_of_its_own(void)
@@ -339,7 +322,7 @@ static int in_a_network_of_its_own(void)
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        if (!enter_network())
+        if (!enter_namespaces(CLONE_NEWNET))
             _exit(77);
         if (system("ip link set lo up && ip link add hole type veth peer name end && ip link set end up && "
                    "ip link set hole up && ip addr add 10.9.9.1/24 dev hole && "
