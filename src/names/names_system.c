@@ -95,6 +95,25 @@ size_t names_list_add_number(strand_names_list *list, const char *number, int fa
     return added;
 }
 
+/* ---- failures of the C library ----------------------------------------------------------------------------------- */
+
+/* error: of getaddrinfo or getnameinfo; code: errno after it. */
+static int fail_by_system(const struct names_config *config, int error, int code, const char *name)
+{
+    switch (error) {
+    case EAI_AGAIN:
+        return names_fail(config, -EHOSTUNREACH, "%s: there is no answer at present", name);
+    case EAI_FAIL: /* the name servers refuse, or do not know this kind of question */
+        return names_fail(config, -EHOSTUNREACH, "%s: the name servers report a failure", name);
+    case EAI_MEMORY:
+        return names_fail(config, -ENOMEM, "%s: there is no memory", name);
+    case EAI_SYSTEM:
+        return names_fail(config, code > 0 ? -code : -EIO, "%s: %s", name, names_words(code > 0 ? code : EIO));
+    default:
+        return names_fail(config, -ENOENT, "%s: %s", name, gai_strerror(error));
+    }
+}
+
 /* ---- addresses of a name ---------------------------------------------------------------------------------------- */
 
 /* A call on another thread; it is on the heap, because the caller may live on a shared stack. */
@@ -125,21 +144,6 @@ static void release(struct asked **asked)
     free(*asked);
 }
 
-static int fail_by_system(const struct names_config *config, const struct asked *asked)
-{
-    const char *name = asked->host[0] ? asked->host : asked->service;
-    switch (asked->error) {
-    case EAI_AGAIN:
-        return names_fail(config, -EHOSTUNREACH, "%s: there is no answer at present", name);
-    case EAI_MEMORY:
-        return names_fail(config, -ENOMEM, "%s: there is no memory", name);
-    case EAI_SYSTEM:
-        return names_fail(config, asked->code > 0 ? -asked->code : -EIO, "%s: %s", name, names_words(asked->code));
-    default:
-        return names_fail(config, -ENOENT, "%s: %s", name, gai_strerror(asked->error));
-    }
-}
-
 static int family_of(int family)
 {
     return family == 4 ? AF_INET : family == 6 ? AF_INET6 : AF_UNSPEC;
@@ -159,7 +163,7 @@ static int ask_system(const struct names_config *config, const char *host, const
     asked->hints.ai_flags = host ? AI_CANONNAME : 0;
     *out = strand_offload_with(STRAND_OFFLOAD_ATTR(.crew = config->attr.crew, .answer = asked, .drop = drop), ask,
                                asked, sizeof *asked);
-    return *out ? 0 : fail_by_system(config, asked);
+    return *out ? 0 : fail_by_system(config, asked->error, asked->code, host ? host : service);
 }
 
 int names_system_find(const struct names_config *config, const char *host, int port, int family,
@@ -202,7 +206,7 @@ bool names_system_has_aliases(void)
 struct named {
     strand_names_address address;
     char name[NI_MAXHOST];
-    int error;
+    int error, code; /* of getnameinfo; errno */
 };
 
 static void *ask_name(void *arg)
@@ -210,6 +214,7 @@ static void *ask_name(void *arg)
     struct named *named = arg;
     named->error = getnameinfo((const struct sockaddr *)named->address.socket_address, named->address.length,
                                named->name, sizeof named->name, NULL, 0, NI_NAMEREQD);
+    named->code = errno;
     return NULL;
 }
 
@@ -227,8 +232,7 @@ int names_system_reverse(const struct names_config *config, const strand_names_a
     strand_offload_with(STRAND_OFFLOAD_ATTR(.crew = config->attr.crew, .answer = named), ask_name, named,
                         sizeof *named);
     if (named->error)
-        return names_fail(config, named->error == EAI_AGAIN ? -EHOSTUNREACH : -ENOENT, "%s: %s", address->number,
-                          gai_strerror(named->error));
+        return fail_by_system(config, named->error, named->code, address->number);
     *name = strdup(named->name);
     return *name ? 0 : names_fail(config, -ENOMEM, "there is no memory");
 }

@@ -12,6 +12,8 @@
 #include <stdio.h>
 
 static _Atomic int calls; /* of getaddrinfo for "one.test" */
+static _Atomic int error,
+    code; /* that look-ups of "bad.test" fail with, and of all names of addresses; 0: they do not */
 
 /* ---- the C library ----------------------------------------------------------------------------------------------- */
 
@@ -22,10 +24,55 @@ static _Atomic int calls; /* of getaddrinfo for "one.test" */
 int getaddrinfo(const char *restrict host, const char *restrict service, const struct addrinfo *restrict hints,
                 struct addrinfo **restrict out)
 {
+    if (host && error && strcmp(host, "bad.test") == 0) {
+        errno = code;
+        return error;
+    }
     if (!host || strcmp(host, "one.test") != 0)
         return REAL(getaddrinfo)(host, service, hints, out);
     calls++;
     return REAL(getaddrinfo)(hints->ai_family == AF_INET6 ? "::1" : "127.0.0.1", service, hints, out);
+}
+
+int getnameinfo(const struct sockaddr *restrict address, socklen_t length, char *restrict host, socklen_t host_room,
+                char *restrict service, socklen_t service_room, int flags)
+{
+    if (!error || !(flags & NI_NAMEREQD))
+        return REAL(getnameinfo)(address, length, host, host_room, service, service_room, flags);
+    errno = code;
+    return error;
+}
+
+struct failure {
+    int error, code, result;
+    const char *why;
+};
+
+TEST_REAL_INSIDE(a_failure_of_the_c_library_has_the_same_code_for_names_and_addresses)
+{
+    static const struct failure failures[] = {
+        {EAI_NONAME, 0, -ENOENT, "Name or service not known"},
+        {EAI_AGAIN, 0, -EHOSTUNREACH, "there is no answer at present"},
+        {EAI_FAIL, 0, -EHOSTUNREACH, "the name servers report a failure"},
+        {EAI_MEMORY, 0, -ENOMEM, "there is no memory"},
+        {EAI_SYSTEM, EMFILE, -EMFILE, "Too many open files"},
+        {EAI_SYSTEM, 0, -EIO, "Input/output error"},
+    };
+    for (size_t i = 0; i < sizeof failures / sizeof *failures; i++) {
+        char why[STRAND_NAMES_WHY], *name, words[2][128];
+        const strand_names_attr *attr = STRAND_NAMES_ATTR(.nsswitch = true, .why = why, .why_room = sizeof why);
+        strand_names_list *list;
+        error = failures[i].error;
+        code = failures[i].code;
+        snprintf(words[0], sizeof words[0], "bad.test: %s", failures[i].why);
+        snprintf(words[1], sizeof words[1], "192.0.2.1: %s", failures[i].why);
+        CHECK_EQ(strand_names_lookup("bad.test", NULL, attr, &list), failures[i].result);
+        CHECK_STR(why, words[0]);
+        CHECK_EQ(strand_names_reverse("192.0.2.1", attr, &name), failures[i].result);
+        CHECK_STR(why, words[1]);
+        CHECK_EQ(strand_names_dial("bad.test", "80", attr), failures[i].result);
+        CHECK_STR(why, words[0]);
+    }
 }
 
 TEST_REAL_INSIDE(the_c_library_is_asked_once_for_both_families)
