@@ -36,7 +36,8 @@ int names_configure(struct names_config *config, const strand_names_attr *attr);
 /* Say why the call fails. Returns the code. */
 int names_fail(const struct names_config *config, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The same, for a status of c-ares. refused: 0, or the errno code of a socket that the system has refused. */
+/* The same, for a status of c-ares. refused: 0, or the errno code of a socket that the system has refused; it counts if
+ * no server has answered. */
 int names_fail_by(const struct names_config *config, int status, int refused, const char *name);
 /* What an errno code means. */
 const char *names_words(int code);
@@ -47,7 +48,7 @@ int names_check(const struct names_config *config, const char *name, const char 
 
 struct names_channel {
     ares_channel ares;
-    int refused; /* the errno code of the last socket that the system has refused */
+    int refused; /* the errno code of the last socket, if the system has refused it; or 0 */
     int answer;  /* the code of the last answer that a server has sent; 0: it was good */
     bool done;   /* the callback has come */
     int status;  /* of the callback */

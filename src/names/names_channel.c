@@ -74,6 +74,21 @@ static void process(const struct names_channel *channel, ares_socket_t read, are
     ares_process_fd(channel->ares, read, write);
 }
 
+/* The code of an answer after which c-ares asks the next server. If there is none, c-ares says ARES_ECONNREFUSED. */
+static int status_of(int answer)
+{
+    switch (answer) {
+    case 2:
+        return ARES_ESERVFAIL;
+    case 4:
+        return ARES_ENOTIMP;
+    case 5:
+        return ARES_EREFUSED;
+    default:
+        return ARES_ECONNREFUSED;
+    }
+}
+
 void names_channel_wait(struct names_channel *channel)
 {
     while (!channel->done) {
@@ -82,6 +97,6 @@ void names_channel_wait(struct names_channel *channel)
         int i = strand_select(waits.cases, waits.count, 0);
         process(channel, waits.reads[i], waits.writes[i]);
     }
-    if (channel->status == ARES_ECONNREFUSED && channel->answer)
-        channel->status = channel->answer + 1; /* ARES_ESERVFAIL is the code 2, ... */
+    if (channel->status == ARES_ECONNREFUSED)
+        channel->status = status_of(channel->answer);
 }

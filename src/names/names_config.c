@@ -141,7 +141,8 @@ static const struct meaning {
 
 int names_fail_by(const struct names_config *config, int status, int refused, const char *name)
 {
-    if (refused)
+    bool silent = status == ARES_ECONNREFUSED || status == ARES_ETIMEOUT; /* no server has answered */
+    if (refused && silent)
         return names_fail(config, -refused, "%s: making a socket: %s", name, names_words(refused));
     for (size_t i = 0; i < sizeof meanings / sizeof *meanings; i++)
         if (meanings[i].status == status)

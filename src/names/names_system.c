@@ -20,7 +20,9 @@ static ares_socket_t make_socket(int family, int type, int protocol, void *arg)
 {
     struct names_channel *channel = arg;
     int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
-    if (fd < 0 && errno != EAFNOSUPPORT) /* a machine without IPv6 has no such sockets, and needs none */
+    if (fd >= 0)
+        channel->refused = 0;
+    else if (errno != EAFNOSUPPORT) /* a machine without IPv6 has no such sockets, and needs none */
         channel->refused = errno;
     return fd;
 }

@@ -113,6 +113,7 @@ TEST_REAL_INSIDE(a_failure_says_what_the_server_has_done)
         {"fail.test", STRAND_S * 60, -EHOSTUNREACH, "fail.test: the name server reports a failure"},
         {"mute.test", STRAND_MS * 20, -EHOSTUNREACH, "mute.test: no name server answers"},
         {"garbage.test", STRAND_S * 60, -EPROTO, "garbage.test: the answer is malformed"},
+        {"strange.test", STRAND_S * 60, -EHOSTUNREACH, "strange.test: no name server can be reached"},
     };
     STRAND_SCOPE(scope);
     struct dns *dns = dns_start(scope);

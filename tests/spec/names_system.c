@@ -11,7 +11,8 @@
 #include <netdb.h>
 #include <stdio.h>
 
-static _Atomic int calls; /* of getaddrinfo for "one.test" */
+static _Atomic int refusals; /* of sockets for datagrams: how many are left */
+static _Atomic int calls;    /* of getaddrinfo for "one.test" */
 static _Atomic int error,
     code; /* that look-ups of "bad.test" fail with, and of all names of addresses; 0: they do not */
 
@@ -86,4 +87,39 @@ TEST_REAL_INSIDE(the_c_library_is_asked_once_for_both_families)
     CHECK_EQ(calls, 1);
     CHECK_EQ(strand_close(fd), 0);
     CHECK_EQ(strand_close(listener), 0);
+}
+
+/* ---- sockets ----------------------------------------------------------------------------------------------------- */
+
+int socket(int family, int type, int protocol)
+{
+    if (refusals && (type & ~(SOCK_NONBLOCK | SOCK_CLOEXEC)) == SOCK_DGRAM) {
+        refusals--;
+        errno = EMFILE;
+        return -1;
+    }
+    return REAL(socket)(family, type, protocol);
+}
+
+static void check_failure(const struct dns *dns, const char *host, int64_t timeout_ns, int result, const char *words)
+{
+    char why[STRAND_NAMES_WHY];
+    strand_names_list *list;
+    refusals = 1;
+    CHECK_EQ(strand_names_lookup(host, NULL,
+                                 STRAND_NAMES_ATTR(.servers = dns->servers, .family = 4, .tries = 2,
+                                                   .timeout_ns = timeout_ns, .why = why, .why_room = sizeof why),
+                                 &list),
+             result);
+    CHECK_EQ(refusals, 0);
+    CHECK_STR(why, words);
+}
+
+TEST_REAL_INSIDE(a_socket_that_is_refused_once_does_not_hide_what_a_later_one_brings)
+{
+    STRAND_SCOPE(scope);
+    struct dns *dns = dns_start(scope);
+    check_failure(dns, "nobody.test", 60 * STRAND_S, -ENOENT, "nobody.test: there is no such name");
+    check_failure(dns, "mute.test", 20 * STRAND_MS, -EHOSTUNREACH, "mute.test: no name server answers");
+    dns_stop(scope, dns);
 }
