@@ -41,17 +41,18 @@ strand_date strand_date_now(void);
 
 /**
  * Wait until a date has come. A wait ends early when the clock is set, so that a caller can compute its date again:
- * "tomorrow at six" may be another instant then. Time during which the system sleeps counts. A clock that was set
- * before the call is not reported: the date decides. Slewing the clock, as time servers do, does not set it.
+ * "tomorrow at six" may be another instant then. It also ends early when the system wakes up from sleep, which the
+ * kernel reports in the same way. Time during which the system sleeps counts. A clock that was set before the call is
+ * not reported: the date decides. Slewing the clock, as time servers do, does not set it.
  *
- * Returns 0 if the date has come; -ECANCELED if the clock was set and the date has not come; or a negated errno code of
- * the system, such as -EMFILE. An interrupted call has no effect. Cost: a descriptor while it waits, and five system
- * calls; if the date has passed, that of strand_date_now.
+ * Returns 0 if the date has come; -ECANCELED if the clock was set, or the system has woken up, and the date has not
+ * come; or a negated errno code of the system, such as -EMFILE. An interrupted call has no effect. Cost: a descriptor
+ * while it waits, and five system calls; if the date has passed, that of strand_date_now.
  */
 STRAND_BLOCKS STRAND_CHECKED int strand_wait_date(strand_date when);
 
-/** Make the case that a date has come, or the clock was set. The case's result is that of strand_wait_date. Cost: a few
- * ns; a select that waits takes a descriptor and five system calls. */
+/** Make the case that a date has come, the clock was set, or the system has woken up from sleep. The case's result is
+ * that of strand_wait_date. Cost: a few ns; a select that waits takes a descriptor and five system calls. */
 strand_case strand_on_date(strand_date when);
 
 #ifdef __cplusplus

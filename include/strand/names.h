@@ -190,10 +190,11 @@ STRAND_BLOCKS STRAND_CHECKED int strand_names_txt(const char *name, const strand
  * file if it has the host, or else the first domain of the search in which the host has an address of either family.
  * With attr->nsswitch one question asks for both families. The first attempt begins when the IPv6 addresses are there,
  * or when the IPv4 addresses have been there for attr->resolution_delay_ns. Each further attempt begins
- * attr->attempt_delay_ns after the one before, or as soon as that one has failed, with an address of the other family
- * if there is one. The first address to connect wins; the call cancels the other attempts and closes their sockets.
- * `host`, `service` and `attr` are as for strand_names_lookup. The call takes as long as the system tries addresses
- * that do not answer (about two minutes), so it wants a deadline. An interrupted call leaves no socket behind.
+ * attr->attempt_delay_ns after the one before, or as soon as any attempt has failed, with an address of the other
+ * family if there is one. The first address to connect wins; the call cancels the other attempts and closes their
+ * sockets. `host`, `service` and `attr` are as for strand_names_lookup. The call takes as long as the system tries
+ * addresses that do not answer (about two minutes), so it wants a deadline. An interrupted call leaves no socket
+ * behind.
  *
  * Returns a descriptor, which is non-blocking and closed on exec and which the caller closes (strand_close), or a
  * negated errno code: that of the last address, or of the name (strand_names_lookup). attr->why has each address with
