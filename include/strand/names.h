@@ -7,10 +7,12 @@
  *     if (fd < 0)
  *         fprintf(stderr, "%s\n", why);        example.com: 2001:db8::7: Connection timed out; 192.0.2.7: ...
  *
- * A look-up suspends the strand and blocks no thread: c-ares' sockets are waited for as all descriptors are, and its
- * time-outs are timers of the run. An interrupted look-up leaves nothing behind. The files /etc/hosts, /etc/resolv.conf
- * and /etc/nsswitch.conf are read for each look-up, and count from then on when they change. The library keeps no
- * answers.
+ * A look-up suspends the strand, and no thread waits for an answer: c-ares' sockets are waited for as all descriptors
+ * are, and its time-outs are timers of the run. An interrupted look-up leaves nothing behind. c-ares reads the files
+ * /etc/hosts, /etc/resolv.conf and /etc/nsswitch.conf for each look-up, so that a change counts from then on. It reads
+ * them on the pool's thread, which these reads block: some tens of microseconds if the files are short and in the
+ * system's memory, and longer for a hosts file of many lines or on a slow disk. With attr->nsswitch a thread of a crew
+ * reads them. The library keeps no answers.
  *
  * Which callers:
  *
