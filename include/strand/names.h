@@ -1,6 +1,7 @@
 /*
  * Names: looking up addresses, names, services and texts, and connecting to a host by its name. This header is of a
- * library of its own, libstrand-names, which uses c-ares: link with -lstrand-names -lstrand. libstrand needs neither.
+ * library of its own, libstrand-names, which uses c-ares: pkg-config --cflags --libs strand-names. libstrand needs
+ * neither.
  *
  *     char why[STRAND_NAMES_WHY];
  *     int fd = strand_names_dial("example.com", "https", STRAND_NAMES_ATTR(.why = why, .why_room = sizeof why));
