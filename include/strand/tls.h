@@ -107,9 +107,11 @@ void strand_tls_context_close(strand_tls_context *context);
  */
 int strand_tls_context_replace(strand_tls_context *context, strand_tls_context *other);
 /** Make servers of `context` use `other` for clients that ask for a host of this name (SNI): its certificate and its
- * protocols. "*.example.org" stands for all names with one more part in front. The first name that fits counts. A
- * client that asks for another name gets the certificate of `context`. The caller still closes both contexts. Returns
- * 0, or -EINVAL if a context or a name is missing or both contexts are the same, or -ENOMEM. Any thread may call it. */
+ * protocols. All else stays that of `context`: the versions, what the server asks of clients, the authorities it trusts
+ * and the lists of revoked certificates. "*.example.org" stands for all names with one more part in front. The first
+ * name that fits counts. A client that asks for another name gets the certificate of `context`. The caller still closes
+ * both contexts. Returns 0, or -EINVAL if a context or a name is missing or both contexts are the same, or -ENOMEM. Any
+ * thread may call it. */
 int strand_tls_context_name(strand_tls_context *context, const char *name, strand_tls_context *other);
 
 /* ---- streams ------------------------------------------------------------------------------------------------ */

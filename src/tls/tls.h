@@ -64,7 +64,8 @@ struct strand_tls_context {
     bool trusting;                 /* it has the certificates to trust; under the lock */
     enum strand_tls_clients clients;
     size_t protocols_size;
-    unsigned char protocols[256]; /* as the handshake has them */
+    unsigned char protocols[256];      /* as the handshake has them */
+    unsigned char session_context[16]; /* of its own: no other context resumes its sessions */
 };
 
 #define TLS_WHY 320

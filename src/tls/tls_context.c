@@ -5,6 +5,7 @@
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
+#include <openssl/rand.h>
 
 #include <stdio.h>
 
@@ -146,7 +147,9 @@ static void set_rules(strand_tls_context *context, const strand_tls_attr *attr)
     SSL_CTX_set_alpn_select_cb(ssl, choose_protocol, context);
     SSL_CTX_set_tlsext_servername_callback(ssl, tls_names_choose);
     SSL_CTX_set_tlsext_servername_arg(ssl, context);
-    SSL_CTX_set_session_id_context(ssl, (const unsigned char *)"strand", 6);
+    if (RAND_bytes(context->session_context, sizeof context->session_context) != 1)
+        tls_refuse(-ENOMEM, "no random bytes", NULL);
+    SSL_CTX_set_session_id_context(ssl, context->session_context, sizeof context->session_context);
     context->unverified = attr->unverified;
     context->clients = attr->clients;
 }

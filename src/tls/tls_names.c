@@ -29,6 +29,19 @@ static strand_tls_context *find(strand_tls_context *context, const char *asked)
     return found;
 }
 
+/* Take the certificate and the protocols of another context. OpenSSL would take its trust too: which clients the server
+ * accepts stays the business of the stream's own context. */
+static bool take_certificate(SSL *ssl, const strand_tls_context *own, const strand_tls_context *named)
+{
+    const STACK_OF(X509_NAME) *authorities = SSL_CTX_get_client_CA_list(own->ssl);
+    STACK_OF(X509_NAME) *asked = authorities ? SSL_dup_CA_list(authorities) : sk_X509_NAME_new_null();
+    if (!asked)
+        return false;
+    SSL_set_client_CA_list(ssl, asked);
+    return SSL_set_SSL_CTX(ssl, named->ssl) && SSL_set1_verify_cert_store(ssl, SSL_CTX_get_cert_store(own->ssl)) &&
+           SSL_set_session_id_context(ssl, own->session_context, sizeof own->session_context);
+}
+
 int tls_names_choose(SSL *ssl, int *alert, void *context)
 {
     (void)alert;
@@ -37,7 +50,7 @@ int tls_names_choose(SSL *ssl, int *alert, void *context)
     strand_tls_context *found = asked && SSL_is_server(ssl) && !tls->named ? find(context, asked) : NULL;
     if (!found)
         return SSL_TLSEXT_ERR_OK;
-    if (!found->certified || !SSL_set_SSL_CTX(ssl, found->ssl)) {
+    if (!found->certified || !take_certificate(ssl, tls->context, found)) {
         strand_tls_context_close(found);
         return SSL_TLSEXT_ERR_ALERT_FATAL;
     }

@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-static struct made second, wild;
+static struct made second, wild, other_authority, guest, stranger;
 
 static void make_hosts(void)
 {
@@ -19,6 +19,9 @@ static void make_hosts(void)
         return;
     MAKE(&second, .subject = "second", .names = "DNS:example.org,DNS:example.net", .issuer = &authority);
     MAKE(&wild, .subject = "wild", .names = "DNS:*.example.com", .issuer = &authority);
+    MAKE(&other_authority, .subject = "other authority", .authority = true);
+    MAKE(&guest, .subject = "guest", .issuer = &authority);
+    MAKE(&stranger, .subject = "stranger", .issuer = &other_authority);
 }
 
 /* The subject that a client of this host sees, whose handshake has to succeed. */
@@ -51,6 +54,31 @@ TEST_INSIDE(a_server_has_a_certificate_for_each_name)
     CHECK_STR(seen_by("example.org"), "CN = server");
     CHECK_STR(seen_by("127.0.0.1"), "CN = server");
     close_contexts();
+}
+
+/* The handshakes of a client with this certificate and a server that requires one of `authority`, while the context for
+ * the name that the client asks for trusts the other authority and requires nothing. Returns the server's result. */
+static int introduce_by_name(const struct made *m)
+{
+    make_hosts();
+    open_contexts(STRAND_TLS_ATTR(.certificates = m->pem, .trust = authority.public_pem),
+                  STRAND_TLS_ATTR(.certificates = server.pem, .trust = authority.public_pem,
+                                  .clients = STRAND_TLS_CLIENTS_REQUIRED));
+    strand_tls_context *other =
+        strand_tls_context_open(STRAND_TLS_ATTR(.certificates = second.pem, .trust = other_authority.public_pem));
+    CHECK_EQ(strand_tls_context_name(serving, "example.net", other), 0);
+    strand_tls_context_close(other);
+    open_streams("example.net");
+    int of_server;
+    CHECK_EQ(shake_both(&of_server), 0);
+    close_all();
+    return of_server;
+}
+
+TEST_INSIDE(the_name_that_a_client_asks_for_does_not_change_which_clients_are_trusted)
+{
+    CHECK_EQ(introduce_by_name(&guest), 0);
+    CHECK_EQ(introduce_by_name(&stranger), -EKEYREJECTED);
 }
 
 TEST_INSIDE(certificates_are_replaced_without_a_restart)
