@@ -8,8 +8,8 @@
  * PARTIES  A reader: the strand that has the role `reader`. A writer: the strand that has the role `writer`. A
  * handshake has both, in this order. Closers. Roles are semaphores of one permit: FIFO, and held across suspensions.
  *
- * STATE    `lock` guards the SSL object, `out`, `users`, `closed`, `ready` and the failures. No strand suspends while
- * it holds the lock. `in` belongs to the reader, `sending` to the writer.
+ * STATE    `lock` guards the SSL object, `out`, `users`, `inside`, `closed`, `ready` and the failures. No strand
+ * suspends while it holds the lock. `in` belongs to the reader, `sending` to the writer.
  *
  *         descriptor --reader--> in --SSL, under lock--> the caller's buffer
  *         the caller's bytes --SSL, under lock--> out --writer, under lock--> sending --writer--> descriptor
@@ -27,6 +27,9 @@
  *     its alerts are sent.
  *   [TL4] Each call counts as a user from its beginning to its end. The last one frees the stream once it is closed.
  *   [TL5] An interruption never crosses OpenSSL, and never lies between taking the caller's bytes and saying so.
+ *   [TL6] Each call on the descriptor counts as `inside`, and begins only while the stream is not closed; the lock
+ *     makes both one step. The closer sets `closed`, and closes the descriptor when nobody is inside. So no strand
+ *     reads from or writes to another connection that has got the number.
  *
  * PROGRESS A reader that waits for bytes holds no lock, and a writer that waits for room neither.
  *
@@ -76,7 +79,7 @@ struct strand_tls {
     int fd;
     strand_mutex lock;
     strand_semaphore reader, writer;
-    uint32_t users;
+    uint32_t users, inside;    /* inside: strands in calls on the descriptor */
     bool closed, ready, ended; /* ended: the descriptor has no more bytes */
     bool no_memory;            /* a BIO had none */
     int failed, read_failed, write_failed;
@@ -124,6 +127,8 @@ static inline size_t tls_bytes_count(const struct tls_bytes *bytes)
 }
 /** By the reader: wait for bytes of the peer. Returns how many, 0 at the end, or a negated errno code. */
 STRAND_BLOCKS int64_t tls_fetch(strand_tls *tls);
+/** By the strand that has set `closed`: end the calls on the descriptor, and close it [TL6]. As strand_close. */
+int tls_close_descriptor(strand_tls *tls);
 /** By the writer: send all that was encrypted. Returns 0 or a negated errno code. */
 STRAND_BLOCKS int tls_send(strand_tls *tls);
 /** As tls_send, but an interruption returns 0, and leaves the rest for the next call [TL5]. */

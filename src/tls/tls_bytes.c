@@ -110,6 +110,61 @@ bool tls_carrier_set(strand_tls *tls)
     return true;
 }
 
+/* ---- the descriptor ------------------------------------------------------------------------------------------- */
+
+/* Begin a call on the descriptor. Returns whether it may begin: until go_outside, the number is
+ * the stream's [TL6]. */
+static bool go_inside(strand_tls *tls)
+{
+    tls_lock(tls);
+    bool open = !tls->closed;
+    tls->inside += open;
+    strand_mutex_unlock(&tls->lock);
+    return open;
+}
+
+static void go_outside(strand_tls **caller)
+{
+    strand_tls *tls = *caller;
+    tls_lock(tls);
+    tls->inside--;
+    strand_mutex_unlock(&tls->lock);
+}
+
+static int64_t read_descriptor(strand_tls *tls, void *to, size_t size)
+{
+    if (!go_inside(tls))
+        return -EBADF;
+    strand_tls *inside TLS_AT_END(go_outside) = tls;
+    return strand_read(inside->fd, to, size);
+}
+
+static int64_t write_descriptor(strand_tls *tls, const void *from, size_t size)
+{
+    if (!go_inside(tls))
+        return -EBADF;
+    strand_tls *inside TLS_AT_END(go_outside) = tls;
+    return strand_write(inside->fd, from, size);
+}
+
+static bool has_inside(strand_tls *tls)
+{
+    tls_lock(tls);
+    bool has = tls->inside > 0;
+    strand_mutex_unlock(&tls->lock);
+    return has;
+}
+
+int tls_close_descriptor(strand_tls *tls)
+{
+    STRAND_SHIELD;
+    while (has_inside(tls)) {
+        strand_forget(tls->fd); /* ends the calls that have reached the descriptor */
+        strand_yield();         /* to strands that are about to reach it, or have just left it */
+    }
+    return strand_close(tls->fd);
+}
+
 /* ---- what strands call --------------------------------------------------------------------------------------- */
 
 int64_t tls_fetch(strand_tls *tls)
@@ -118,7 +173,7 @@ int64_t tls_fetch(strand_tls *tls)
     size_t room = in->room < FIRST ? FIRST : in->room;
     if (!tls_bytes_reserve(in, room - tls_bytes_count(in)))
         return -ENOMEM;
-    int64_t got = strand_read(tls->fd, in->at + in->end, in->room - in->end);
+    int64_t got = read_descriptor(tls, in->at + in->end, in->room - in->end);
     if (got > 0)
         in->end += (size_t)got;
     if (got > 0 && in->end == in->room && in->room < MOST)
@@ -141,7 +196,7 @@ static int send_taken(strand_tls *tls)
 {
     struct tls_bytes *sending = &tls->sending;
     while (tls_bytes_count(sending)) {
-        int64_t sent = strand_write(tls->fd, sending->at + sending->start, tls_bytes_count(sending));
+        int64_t sent = write_descriptor(tls, sending->at + sending->start, tls_bytes_count(sending));
         if (sent < 0)
             return (int)sent;
         sending->start += (size_t)sent;

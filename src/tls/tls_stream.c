@@ -146,7 +146,7 @@ int strand_tls_close(strand_tls *tls)
     tls->closed = true;
     tls->users++;
     strand_mutex_unlock(&tls->lock);
-    int code = closed ? -EBADF : strand_close(tls->fd);
+    int code = closed ? -EBADF : tls_close_descriptor(tls);
     leave(&tls);
     return code;
 }

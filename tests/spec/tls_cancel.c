@@ -6,6 +6,9 @@
 
 #include "strand/sync.h"
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 /* ---- a wire that stops after a number of bytes ----------------------------------------------------------- */
 
 static int far[2];           /* the wire's ends of the connections to the client and to the server */
@@ -146,4 +149,53 @@ TEST_INSIDE(an_interrupted_write_has_written_what_it_says)
     CHECK_EQ(read_to_the_end(), taken);
     strand_join(ending);
     close_all();
+}
+
+/* ---- a number that is used again ----------------------------------------------------------------------------- */
+
+/* Make the number that a stream has closed the number of another connection. Returns that connection's other end. */
+static int reuse(int number)
+{
+    int ends[2];
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    if (ends[1] == number) {
+        ends[1] = ends[0];
+        ends[0] = number;
+    }
+    if (ends[0] != number) {
+        CHECK_EQ(dup2(ends[0], number), number);
+        CHECK_EQ(close(ends[0]), 0);
+    }
+    return ends[1];
+}
+
+static void *write_closed(void *arg)
+{
+    (void)arg;
+    return TEST_PTR(strand_tls_write(client, "w", 1));
+}
+
+/* The second writer gets the role of the first one, which leaves bytes, when the stream is closed. */
+TEST_REAL_INSIDE(a_writer_that_waits_for_its_turn_does_not_write_to_a_number_that_was_closed)
+{
+    char byte;
+    open_all();
+    shake();
+    taken = 0;
+    STRAND_SCOPE(scope);
+    strand first = strand_spawn(scope, write_on, NULL);
+    test_await_blocked("waits for descriptor", 1);
+    strand second = strand_spawn(scope, write_closed, NULL);
+    test_await_blocked("waits for semaphore", 1);
+    strand_cancel(first, "because");
+    strand_yield();
+    CHECK_EQ(strand_tls_close(client), 0);
+    int other = reuse(pair[0]);
+    CHECK_EQ((intptr_t)strand_join(second), -EBADF);
+    CHECK(test_join_interrupted(first));
+    CHECK_EQ(recv(other, &byte, 1, MSG_DONTWAIT), -1);
+    CHECK_EQ(close(other), 0);
+    CHECK_EQ(strand_close(pair[0]), 0);
+    CHECK_EQ(strand_tls_close(served), 0);
+    close_contexts();
 }
