@@ -8,8 +8,8 @@
  * PARTIES  A reader: the strand that has the role `reader`. A writer: the strand that has the role `writer`. A
  * handshake has both, in this order. Closers. Roles are semaphores of one permit: FIFO, and held across suspensions.
  *
- * STATE    `lock` guards the SSL object, `out`, `users`, `inside`, `closed`, `ready` and the failures. No strand
- * suspends while it holds the lock. `in` belongs to the reader, `sending` to the writer.
+ * STATE    `lock` guards the SSL object, `out`, `unsent`, `users`, `inside`, `closed`, `ready` and the failures. No
+ * strand suspends while it holds the lock. `in` belongs to the reader, `sending` to the writer.
  *
  *         descriptor --reader--> in --SSL, under lock--> the caller's buffer
  *         the caller's bytes --SSL, under lock--> out --writer, under lock--> sending --writer--> descriptor
@@ -21,7 +21,8 @@
  *   [TL1] No strand suspends between a call of OpenSSL and the reading of its error queue. Each call begins with an
  *     empty queue.
  *   [TL2] What OpenSSL has encrypted is sent once and in its order: only the writer takes from `out`, and only if
- *     `sending` is empty. An interrupted write leaves the rest in `sending`.
+ *     `sending` is empty. An interrupted write leaves the rest in `sending`, and `unsent` set: a reader sends the rest
+ *     before it waits, because the peer may answer only to that.
  *   [TL3] A strand that has given up the role of the writer looks once more whether bytes wait, and sends them if the
  *     role is free, unless it is interrupted or sending has failed. So a reader that does not get the role knows that
  *     its alerts are sent.
@@ -82,6 +83,7 @@ struct strand_tls {
     uint32_t users, inside;    /* inside: strands in calls on the descriptor */
     bool closed, ready, ended; /* ended: the descriptor has no more bytes */
     bool no_memory;            /* a BIO had none */
+    bool unsent;               /* `out` or `sending` may have bytes */
     int failed, read_failed, write_failed;
     struct tls_bytes in, out, sending;
     char why[TLS_WHY], refused[TLS_WHY]; /* refused: what the check of the certificate has found */

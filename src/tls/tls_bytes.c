@@ -70,6 +70,7 @@ static int carry_out(BIO *bio, const char *from, size_t size, size_t *done)
     }
     memcpy(tls->out.at + tls->out.end, from, size);
     tls->out.end += size;
+    tls->unsent = true;
     *done = size;
     return 1;
 }
@@ -220,6 +221,7 @@ int tls_send(strand_tls *tls)
         tls_lock(tls);
         int code = tls->write_failed;
         take(tls);
+        tls->unsent = tls_bytes_count(&tls->sending) > 0;
         strand_mutex_unlock(&tls->lock);
         if (code || !tls_bytes_count(&tls->sending))
             return code;

@@ -253,7 +253,7 @@ static int64_t read_some(strand_tls *tls, void *buffer, size_t size)
     for (;;) {
         tls_lock(tls);
         int64_t got = decrypt(tls, buffer, size);
-        bool unsent = tls_bytes_count(&tls->out) > 0;
+        bool unsent = tls->unsent;
         strand_mutex_unlock(&tls->lock);
         if (unsent && got <= 0)
             tls_send_left(tls);

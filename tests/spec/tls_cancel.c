@@ -151,6 +151,42 @@ TEST_INSIDE(an_interrupted_write_has_written_what_it_says)
     close_all();
 }
 
+/* ---- reads ------------------------------------------------------------------------------------------------- */
+
+static void *interrupt_a_write(void *arg)
+{
+    STRAND_SCOPE(scope);
+    strand writer = strand_spawn(scope, write_on, NULL);
+    test_await_blocked("waits for descriptor", 1);
+    strand_cancel(writer, "because");
+    CHECK(test_join_interrupted(writer));
+    return arg;
+}
+
+/* Reads all that the client has written, and answers. */
+static void *answer(void *arg)
+{
+    static unsigned char buffer[5000];
+    for (int64_t count = 0; count < taken;)
+        count += strand_tls_must(served, strand_tls_read(served, buffer, sizeof buffer));
+    CHECK_EQ(strand_tls_write_all(served, "a", 1), 1);
+    return arg;
+}
+
+TEST_INSIDE(a_read_sends_what_an_interrupted_write_has_left)
+{
+    char byte;
+    open_all();
+    shake();
+    taken = 0;
+    interrupt_a_write(NULL);
+    STRAND_SCOPE(scope);
+    strand answering = strand_spawn(scope, answer, NULL);
+    CHECK_EQ(strand_tls_read(client, &byte, 1), 1);
+    strand_join(answering);
+    close_all();
+}
+
 /* ---- a number that is used again ----------------------------------------------------------------------------- */
 
 /* Make the number that a stream has closed the number of another connection. Returns that connection's other end. */
