@@ -8,10 +8,10 @@
  * PARTIES  A reader: the strand that has the role `reader`. A writer: the strand that has the role `writer`. A
  * handshake has both, in this order. Closers. Roles are semaphores of one permit: FIFO, and held across suspensions.
  *
- * STATE    `lock` guards the SSL object, `out`, `unsent`, `users`, `inside`, `closed`, `ready` and the failures. No
- * strand suspends while it holds the lock. `in` belongs to the reader, `sending` to the writer.
+ * STATE    `lock` guards the SSL object, `in`, `out`, `unsent`, `users`, `inside`, `closed`, `ready` and the failures.
+ * No strand suspends while it holds the lock. `arriving` belongs to the reader, `sending` to the writer.
  *
- *         descriptor --reader--> in --SSL, under lock--> the caller's buffer
+ *         descriptor --reader--> arriving --reader, under lock--> in --SSL, under lock--> the caller's buffer
  *         the caller's bytes --SSL, under lock--> out --writer, under lock--> sending --writer--> descriptor
  *
  *     The writer swaps `out` with an empty `sending`, and then sends it without the lock. A reader appends to `out`
@@ -31,6 +31,10 @@
  *   [TL6] Each call on the descriptor counts as `inside`, and begins only while the stream is not closed; the lock
  *     makes both one step. The closer sets `closed`, and closes the descriptor when nobody is inside. So no strand
  *     reads from or writes to another connection that has got the number.
+ *   [TL7] In the middle of a message that the peer sends after the handshake (new keys, a ticket) OpenSSL encrypts
+ *     nothing. A writer then waits, under the lock, until a reader has gone on, or takes the role itself if it is free,
+ *     and reads. A reader that gives up the role wakes the writer. A writer has the role of the reader only after
+ *     the handshake; so it does not meet the handshake, which takes the roles in the other order.
  *
  * PROGRESS A reader that waits for bytes holds no lock, and a writer that waits for room neither.
  *
@@ -80,12 +84,14 @@ struct strand_tls {
     int fd;
     strand_mutex lock;
     strand_semaphore reader, writer;
+    strand_condition moved;    /* a reader has gone on, or given up its role */
     uint32_t users, inside;    /* inside: strands in calls on the descriptor */
     bool closed, ready, ended; /* ended: the descriptor has no more bytes */
     bool no_memory;            /* a BIO had none */
     bool unsent;               /* `out` or `sending` may have bytes */
     int failed, read_failed, write_failed;
-    struct tls_bytes in, out, sending;
+    struct tls_bytes in, arriving, out, sending;
+    size_t ask;                          /* the size of the next read */
     char why[TLS_WHY], refused[TLS_WHY]; /* refused: what the check of the certificate has found */
     char peer[256], protocol[256];
 };

@@ -168,18 +168,74 @@ int tls_close_descriptor(strand_tls *tls)
 
 /* ---- what strands call --------------------------------------------------------------------------------------- */
 
+/* Under the lock: a buffer for the next read. A drained `in` gives its memory, and what is too large for a stream that
+ * waits is freed. Returns whether there was memory. */
+static bool make_room(strand_tls *tls)
+{
+    struct tls_bytes *arriving = &tls->arriving;
+    if (!tls_bytes_count(&tls->in)) {
+        tls_bytes_free(arriving);
+        *arriving = tls->in;
+        tls->in = (struct tls_bytes){0};
+    }
+    if (tls->ask < FIRST)
+        tls->ask = FIRST;
+    if (arriving->room != tls->ask)
+        tls_bytes_free(arriving);
+    arriving->start = arriving->end = 0;
+    return tls_bytes_reserve(arriving, tls->ask);
+}
+
+/* Under the lock: give OpenSSL what has arrived. Returns whether there was memory; else it stays in `arriving`. */
+static bool deliver(strand_tls *tls)
+{
+    struct tls_bytes *in = &tls->in, *arriving = &tls->arriving;
+    size_t count = tls_bytes_count(arriving);
+    if (!tls_bytes_count(in)) {
+        struct tls_bytes drained = *in;
+        *in = *arriving;
+        *arriving = drained;
+    } else {
+        if (!tls_bytes_reserve(in, count))
+            return false;
+        memcpy(in->at + in->end, arriving->at + arriving->start, count);
+        in->end += count;
+    }
+    arriving->start = arriving->end = 0;
+    return true;
+}
+
+static int64_t receive(strand_tls *tls)
+{
+    struct tls_bytes *arriving = &tls->arriving;
+    tls_lock(tls);
+    bool room = make_room(tls);
+    strand_mutex_unlock(&tls->lock);
+    if (!room)
+        return -ENOMEM;
+    size_t asked = tls->ask;
+    int64_t got = read_descriptor(tls, arriving->at, asked);
+    if (got <= 0)
+        return got;
+    arriving->end = (size_t)got;
+    if ((size_t)got == asked && asked < MOST)
+        tls->ask *= 2;
+    else if (got < FIRST)
+        tls->ask = FIRST;
+    return got;
+}
+
 int64_t tls_fetch(strand_tls *tls)
 {
-    struct tls_bytes *in = &tls->in;
-    size_t room = in->room < FIRST ? FIRST : in->room;
-    if (!tls_bytes_reserve(in, room - tls_bytes_count(in)))
-        return -ENOMEM;
-    int64_t got = read_descriptor(tls, in->at + in->end, in->room - in->end);
-    if (got > 0)
-        in->end += (size_t)got;
-    if (got > 0 && in->end == in->room && in->room < MOST)
-        (void)tls_bytes_reserve(in, in->room); /* without memory the next read is as large as this one */
-    return got;
+    int64_t got = (int64_t)tls_bytes_count(&tls->arriving); /* that there was no memory for */
+    if (!got)
+        got = receive(tls);
+    if (got <= 0)
+        return got;
+    tls_lock(tls);
+    bool delivered = deliver(tls);
+    strand_mutex_unlock(&tls->lock);
+    return delivered ? got : -ENOMEM;
 }
 
 /* Under the lock: take what OpenSSL has encrypted, if what was taken before is sent [TL2]. */

@@ -20,6 +20,7 @@ static void destroy(strand_tls *tls)
     strand_tls_context_close(tls->context);
     strand_tls_context_close(tls->named);
     tls_bytes_free(&tls->in);
+    tls_bytes_free(&tls->arriving);
     tls_bytes_free(&tls->out);
     tls_bytes_free(&tls->sending);
     OPENSSL_clear_free(tls, sizeof *tls);
@@ -200,9 +201,20 @@ static bool is_ready(strand_tls *tls)
     return ready;
 }
 
+/* Give up the role of the reader, to a writer too. */
+static void reader_done(strand_tls **reader)
+{
+    strand_tls *tls = *reader;
+    strand_semaphore_release(&tls->reader);
+    tls_lock(tls);
+    strand_condition_broadcast(&tls->moved);
+    strand_mutex_unlock(&tls->lock);
+}
+
 static int shake(strand_tls *tls)
 {
-    STRAND_PERMIT(&tls->reader);
+    strand_semaphore_acquire(&tls->reader);
+    strand_tls *reader TLS_AT_END(reader_done) = tls;
     if (is_ready(tls)) /* by the strand that was here before; a writer may be busy by now */
         return 0;
     STRAND_PERMIT(&tls->writer);
@@ -249,10 +261,12 @@ static int64_t decrypt(strand_tls *tls, unsigned char *buffer, size_t size)
 
 static int64_t read_some(strand_tls *tls, void *buffer, size_t size)
 {
-    STRAND_PERMIT(&tls->reader);
+    strand_semaphore_acquire(&tls->reader);
+    strand_tls *reader TLS_AT_END(reader_done) = tls;
     for (;;) {
         tls_lock(tls);
         int64_t got = decrypt(tls, buffer, size);
+        strand_condition_broadcast(&tls->moved);
         bool unsent = tls->unsent;
         strand_mutex_unlock(&tls->lock);
         if (unsent && got <= 0)
@@ -277,9 +291,12 @@ int64_t strand_tls_read(strand_tls *tls, void *buffer, size_t size)
 /* ---- writing -------------------------------------------------------------------------------------------------------
  */
 
-/* Under the lock. */
-static int64_t encrypt(strand_tls *tls, const unsigned char *bytes, size_t size)
+/* What a writer does under the lock. */
+typedef int64_t tls_step(strand_tls *tls, const void *bytes, size_t size);
+
+static int64_t encrypt(strand_tls *tls, const void *from, size_t size)
 {
+    const unsigned char *bytes = from;
     size_t count = 0;
     int result = tls->failed ? tls->failed : SSL_get_shutdown(tls->ssl) & SSL_SENT_SHUTDOWN ? -EPIPE : 1;
     size = size < TLS_PART ? size : TLS_PART;
@@ -291,6 +308,46 @@ static int64_t encrypt(strand_tls *tls, const unsigned char *bytes, size_t size)
     return count ? (int64_t)count : result;
 }
 
+static int feed_as_reader(strand_tls *tls)
+{
+    strand_tls *reader TLS_AT_END(reader_done) = tls;
+    return feed(reader);
+}
+
+static void unlock(strand_tls **locked)
+{
+    strand_mutex_unlock(&(*locked)->lock);
+}
+
+/* Do what a writer has to do under the lock. If OpenSSL first needs the rest of a message of the peer, wait until a
+ * reader has gone on, unless the role is free: *reads is set, and it is the caller's then [TL7]. */
+static int64_t try_step(strand_tls *tls, tls_step *step, const void *bytes, size_t size, bool *reads)
+{
+    tls_lock(tls);
+    strand_tls *locked TLS_AT_END(unlock) = tls;
+    int64_t result = step(locked, bytes, size);
+    *reads = result == TLS_WANTS_BYTES && strand_semaphore_try_acquire(&tls->reader) == 0;
+    if (result == TLS_WANTS_BYTES && !*reads)
+        strand_condition_wait(&tls->moved, &tls->lock);
+    return result;
+}
+
+/* By the writer: what try_step does, until OpenSSL needs no more bytes for it. */
+static int64_t write_step(strand_tls *tls, tls_step *step, const void *bytes, size_t size)
+{
+    for (;;) {
+        bool reads;
+        int64_t result = try_step(tls, step, bytes, size, &reads);
+        if (result != TLS_WANTS_BYTES)
+            return result;
+        int code = reads ? feed_as_reader(tls) : 0;
+        if (!code)
+            code = tls_send(tls);
+        if (code)
+            return code;
+    }
+}
+
 static int64_t write_some(strand_tls *tls, const void *bytes, size_t size)
 {
     strand_semaphore_acquire(&tls->writer);
@@ -298,9 +355,7 @@ static int64_t write_some(strand_tls *tls, const void *bytes, size_t size)
     int code = tls_send(writer);
     if (code)
         return code;
-    tls_lock(tls);
-    int64_t count = encrypt(tls, bytes, size);
-    strand_mutex_unlock(&tls->lock);
+    int64_t count = write_step(writer, encrypt, bytes, size);
     code = tls_send_some(writer); /* [TL5] the bytes are taken */
     return count > 0 && code < 0 ? code : count;
 }
@@ -333,9 +388,10 @@ int64_t strand_tls_write_all(strand_tls *tls, const void *bytes, size_t size)
 /* ---- the end -------------------------------------------------------------------------------------------------------
  */
 
-/* Under the lock. */
-static int say_end(strand_tls *tls)
+/* Under the lock. OpenSSL says no end in the middle of a message of the peer. */
+static int64_t say_end(strand_tls *tls, const void *bytes, size_t size)
 {
+    (void)bytes, (void)size;
     if (tls->failed)
         return tls->failed;
     if (!tls->ready)
@@ -343,7 +399,9 @@ static int say_end(strand_tls *tls)
     if (SSL_get_shutdown(tls->ssl) & SSL_SENT_SHUTDOWN)
         return 0;
     ERR_clear_error(); /* [TL1] */
-    int result = SSL_shutdown(tls->ssl);
+    int result = SSL_in_init(tls->ssl) ? SSL_do_handshake(tls->ssl) : 1;
+    if (result == 1)
+        result = SSL_shutdown(tls->ssl);
     return result >= 0 ? 0 : tls_outcome(tls, result);
 }
 
@@ -351,10 +409,7 @@ static int end_writing(strand_tls *tls)
 {
     strand_semaphore_acquire(&tls->writer);
     strand_tls *writer TLS_AT_END(tls_writer_done) = tls;
-    int sent = tls_send(writer);
-    tls_lock(tls);
-    int code = say_end(tls);
-    strand_mutex_unlock(&tls->lock);
+    int sent = tls_send(writer), code = (int)write_step(writer, say_end, NULL, 0);
     return code ? code : sent ? sent : tls_send(writer);
 }
 
