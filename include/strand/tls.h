@@ -122,7 +122,9 @@ typedef struct strand_tls strand_tls;
 /**
  * Make a client's stream over a connected descriptor (a socket, a pseudo-terminal, ...). `host` is the name, or the
  * address, that the server's certificate must have; it is also sent to the server, which may choose its certificate by
- * it (SNI). The call does not talk to the server: strand_tls_handshake does, or the first call that reads or writes.
+ * it (SNI). A name consists of letters, digits, '-', '_' and dots; a dot at its end is ignored. An address of IPv6 may
+ * have brackets around it. The call does not talk to the server: strand_tls_handshake does, or the first call that
+ * reads or writes.
  *
  * Returns the stream, which owns the descriptor from now on, and which the caller closes (strand_tls_close). Throws
  * STRAND_TLS_ERROR with -EINVAL if there is no context, no host or a host that is no name, and STRAND_SYSTEM with

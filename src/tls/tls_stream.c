@@ -6,6 +6,9 @@
 #include <openssl/err.h>
 #include <openssl/x509v3.h>
 
+/* The longest name of a host, without the dot at its end. */
+enum { MAX_HOST = 253 };
+
 /* ---- users ------------------------------------------------------------------------------------------------------ */
 
 void tls_lock(strand_tls *tls)
@@ -96,14 +99,40 @@ STRAND_NORETURN static void refuse_stream(strand_tls *tls, const char *words, co
     tls_refuse(-EINVAL, words, subject);
 }
 
-/* The name or the address that the certificate must have. An address is not sent to the server. */
+/* Whether a text is a name of a host: labels of at most 63 letters, digits, '-' and '_', with a dot between two.
+ * OpenSSL would take a dot at the beginning for all hosts below. */
+static bool is_name(const char *text, size_t size)
+{
+    static const char allowed[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    for (size_t at = 0;; at++) {
+        size_t label = strspn(text + at, allowed);
+        at += label;
+        if (label == 0 || label > 63 || at >= size)
+            return label > 0 && label <= 63 && at == size;
+        if (text[at] != '.')
+            return false;
+    }
+}
+
+/* The name or the address that the certificate must have: without the brackets of an address, and without the dot of a
+ * complete name. An address is not sent to the server. */
 static bool set_host(strand_tls *tls, const char *host)
 {
+    char name[MAX_HOST + 1];
     X509_VERIFY_PARAM *check = SSL_get0_param(tls->ssl);
-    if (X509_VERIFY_PARAM_set1_ip_asc(check, host) == 1)
+    size_t size = strnlen(host, MAX_HOST + 2);
+    bool bracketed = size > 2 && host[0] == '[' && host[size - 1] == ']';
+    size -= bracketed ? 2 : size > 1 && host[size - 1] == '.';
+    if (size > MAX_HOST)
+        return false;
+    memcpy(name, host + bracketed, size);
+    name[size] = 0;
+    if ((!bracketed || strchr(name, ':')) && X509_VERIFY_PARAM_set1_ip_asc(check, name) == 1)
         return true;
+    if (bracketed || !is_name(name, size))
+        return false;
     X509_VERIFY_PARAM_set_hostflags(check, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
-    return X509_VERIFY_PARAM_set1_host(check, host, 0) == 1 && SSL_set_tlsext_host_name(tls->ssl, host) == 1;
+    return X509_VERIFY_PARAM_set1_host(check, name, 0) == 1 && SSL_set_tlsext_host_name(tls->ssl, name) == 1;
 }
 
 strand_tls *strand_tls_client(strand_tls_context *context, int fd, const char *host)
@@ -114,8 +143,11 @@ strand_tls *strand_tls_client(strand_tls_context *context, int fd, const char *h
     bool verifies = !tls->context->unverified;
     if (verifies && !tls_context_trust(tls->context))
         refuse_stream(tls, "the trust of the system", NULL);
-    if (!set_host(tls, host))
+    ERR_clear_error();
+    if (!set_host(tls, host)) {
+        ERR_clear_error(); /* it was no address either */
         refuse_stream(tls, "not the name of a server: ", host);
+    }
     ERR_clear_error();
     SSL_set_connect_state(tls->ssl);
     SSL_set_verify(tls->ssl, verifies ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, verifies ? tls_verify : NULL);

@@ -67,6 +67,69 @@ TEST_INSIDE(names_and_addresses_of_a_server_are_accepted)
     }
 }
 
+static void check_no_host(const char *host)
+{
+    STRAND_TRY {
+        strand_tls_client(trusting, pair[0], host);
+        CHECK_FAIL("a client of \"%s\"", host);
+    }
+    STRAND_CATCH(&STRAND_TLS_ERROR, e) {
+        CHECK_EQ(strand_exception_code(e), -EINVAL);
+        CHECK_CONTAINS(strand_exception_text(e), "not the name of a server");
+    }
+    STRAND_END
+}
+
+TEST_INSIDE(a_host_that_is_no_name_is_refused)
+{
+    static const char *const hosts[] = {".example.org",
+                                        ".",
+                                        "example..org",
+                                        "example.org..",
+                                        " example.org",
+                                        "example.org ",
+                                        "exa mple.org",
+                                        "*.org",
+                                        "example.org:443",
+                                        "[]",
+                                        "[example.org]",
+                                        "[127.0.0.1]",
+                                        "[::1",
+                                        "::1]",
+                                        "ex\xc3\xa4mple.org"};
+    char label[80], name[300] = "";
+    open_contexts(NULL, NULL);
+    open_pair();
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++)
+        check_no_host(hosts[i]);
+    snprintf(label, sizeof label, "%064d.org", 0);
+    check_no_host(label);
+    for (int i = 0; i < 4; i++)
+        snprintf(name + 64 * i, sizeof name - 64 * (size_t)i, "%063d.", 0);
+    check_no_host(name);
+    CHECK_EQ(strand_close(pair[0]), 0);
+    CHECK_EQ(strand_close(pair[1]), 0);
+    close_contexts();
+}
+
+TEST_INSIDE(a_host_may_have_a_dot_at_its_end_or_brackets_around_its_address)
+{
+    static struct made six;
+    make_others();
+    if (!six.key)
+        MAKE(&six, .subject = "six", .names = "IP:::1", .issuer = &authority);
+    CHECK_EQ(visit(six.pem, "[::1]"), 0);
+    close_all();
+    CHECK_EQ(visit(six.pem, "::1"), 0);
+    close_all();
+    CHECK_EQ(visit(server.pem, "example.org."), 0);
+    strand_tls_info info = {.size = sizeof info};
+    CHECK_EQ(strand_tls_info_get(served, &info), 0);
+    CHECK_STR(info.server_name, "example.org");
+    close_all();
+    check_refused(&below, "[::1]", "certificate 0 (CN = below)");
+}
+
 TEST_INSIDE(a_client_can_do_without_the_check)
 {
     make_others();
