@@ -156,6 +156,8 @@ void tls_lock(strand_tls *tls);
 /** Under the lock, after a call of OpenSSL on the stream: what its result means. Returns the result if it is above 0,
  * 0 at the end of the stream, TLS_WANTS_BYTES, or a negated errno code, which is noted. */
 int tls_outcome(strand_tls *tls, int result);
+/** What a negated errno code means. */
+const char *tls_words(int code);
 /** Note a failure in words, without OpenSSL's. Returns the code. */
 int tls_note(strand_tls *tls, int code, const char *words);
 /** Throw STRAND_TLS_ERROR for a context, with the words and the reason of OpenSSL, whose queue is emptied. */

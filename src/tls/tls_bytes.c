@@ -268,7 +268,7 @@ static int send_taken(strand_tls *tls)
 static int sending_failed(strand_tls *tls, int code)
 {
     tls->write_failed = code;
-    return tls_note(tls, code, strerrordesc_np(-code));
+    return tls->failed ? code : tls_note(tls, code, tls_words(code)); /* the reason of a refusal stays */
 }
 
 int tls_send(strand_tls *tls)

@@ -7,6 +7,12 @@
 
 #include <stdio.h>
 
+const char *tls_words(int code)
+{
+    const char *words = strerrordesc_np(-code);
+    return words ? words : "an unknown error";
+}
+
 int tls_note(strand_tls *tls, int code, const char *words)
 {
     snprintf(tls->why, sizeof tls->why, "%s", words);
@@ -84,6 +90,6 @@ int64_t strand_tls_must(strand_tls *tls, int64_t result)
 {
     if (result < 0)
         strand_throw_with(&STRAND_TLS_ERROR, STRAND_THROW_INFO(.code = (int)result), "%s",
-                          tls && tls->why[0] ? tls->why : strerrordesc_np((int)-result));
+                          tls && tls->why[0] ? tls->why : tls_words((int)result));
     return result;
 }

@@ -219,7 +219,7 @@ static int feed(strand_tls *tls)
     tls_lock(tls);
     tls->ended |= got == 0;
     if (got < 0 && got != -ENOMEM)
-        tls->read_failed = tls_note(tls, (int)got, strerrordesc_np((int)-got));
+        tls->read_failed = tls_note(tls, (int)got, tls_words((int)got));
     strand_mutex_unlock(&tls->lock);
     return (int)got;
 }
