@@ -11,15 +11,15 @@
  *     strand_tls_close(tls);
  *
  * The versions are TLS 1.2 and 1.3. A client checks the chain of certificates and the name of the server. Renegotiation
- * is refused, and there is no compression and no early data. Keys are wiped where they are freed.
+ * is refused, and there is no compression and no early data. Keys are wiped where they are freed. Not there yet:
+ * clients that resume sessions, stapled answers of OCSP, TLS in the kernel, and a log of keys.
  *
  * Results are numbers of bytes, 0, or negated errno codes. strand_tls_failure has the reason in words:
  *
  *  - -EKEYREJECTED: the peer's certificate was refused; the text says which one, its subject, and why,
- *  - -EACCES: the peer refused the own certificate, or the lack of one,
+ *  - -EACCES: the peer refused this side's certificate, or this side has sent none,
  *  - -EPROTO: what arrived is no TLS, breaks its rules, or there is no version, cipher or protocol in common,
- *  - -ECONNABORTED: the connection ended without the end of TLS. Bytes may be missing: it may have been cut by somebody
- *    between,
+ *  - -ECONNABORTED: the connection ended without the end of TLS. Bytes may be missing: a third party may have cut it,
  *  - -EBADF: the stream was closed meanwhile,
  *  - -ENOMEM, and the codes of strand_read and strand_write.
  *
@@ -38,7 +38,8 @@
  *   a signal handler   no function
  *
  * Suspension: functions marked STRAND_BLOCKS may suspend the caller and are cancellation points. strand_tls_close may
- * suspend it and is none. All other functions never suspend. Functions that read files block the thread meanwhile.
+ * suspend the caller, and is no cancellation point. All other functions never suspend. Functions that read files block
+ * the thread meanwhile.
  *
  * Cost: that of OpenSSL, the system calls of the descriptor, and a copy of the encrypted bytes, unless a function says
  * otherwise. A handshake costs up to a millisecond of computation.
