@@ -144,4 +144,4 @@ static void *root(void *arg)
 }
 
 FAULT_WORKLOAD(files, RUN_ANY, root, .options.files = STRAND_FILES_THREADS)
-FAULT_WORKLOAD(uring, RUN_ANY, root, )
+FAULT_WORKLOAD(uring, RUN_ALONE | RUN_PAIR, root, ) /* a seeded run has no ring */
