@@ -258,8 +258,13 @@ static void *write_and_wait_for_ever(void *arg)
     return arg;
 }
 
+/* Not beside threads of a test runner, which may wake a strand for all that the library knows. */
 TEST_REAL(threads_of_the_kernel_hide_no_deadlock)
 {
+    if (test_count_entries("/proc/self/task") > 3) {
+        fprintf(stderr, "skipped: the test runner has threads\n");
+        return;
+    }
     strand_exception *e = test_run_catching(write_and_wait_for_ever, NULL, NULL);
     CHECK_KIND(e, &STRAND_DEADLOCK);
     strand_exception_release(e);

@@ -254,10 +254,15 @@ TEST_INSIDE(credentials_are_those_of_the_sender)
 
 /* ---- service managers --------------------------------------------------------------------------- */
 
+/* What the test runner has there. */
+static int others[2];
+
 /* As a manager does: the descriptors begin at 3, which is in use here. */
 static void pass_two(const char *names)
 {
     char pid[16];
+    for (int i = 0; i < 2; i++)
+        others[i] = fcntl(3 + i, F_DUPFD_CLOEXEC, 200);
     int first = open_memory("one"), second = open_memory("two");
     first = fcntl(first, F_DUPFD, 100);
     second = fcntl(second, F_DUPFD, 100);
@@ -268,6 +273,15 @@ static void pass_two(const char *names)
     setenv("LISTEN_FDS", "2", 1);
     if (names)
         setenv("LISTEN_FDNAMES", names, 1);
+}
+
+static void give_back_two(void)
+{
+    for (int i = 0; i < 2; i++)
+        if (others[i] >= 0) {
+            CHECK_EQ(dup2(others[i], 3 + i), 3 + i);
+            close(others[i]);
+        }
 }
 
 TEST_REAL(descriptors_of_a_service_manager_are_found_with_their_names)
@@ -286,6 +300,7 @@ TEST_REAL(descriptors_of_a_service_manager_are_found_with_their_names)
     unsetenv("LISTEN_FDNAMES");
     CHECK_EQ(strand_inherit(list, 3), 2);
     CHECK_STR(list[1].name, "unknown");
+    give_back_two();
 }
 
 TEST_REAL(variables_that_make_no_sense_are_an_error_code_and_those_of_others_are_ignored)
@@ -303,6 +318,7 @@ TEST_REAL(variables_that_make_no_sense_are_an_error_code_and_those_of_others_are
     CHECK_EQ(strand_inherit(list, 3), 0);
     setenv("LISTEN_PID", "me", 1);
     CHECK_EQ(strand_inherit(list, 3), -EINVAL);
+    give_back_two();
 }
 
 static void check_notify(const char *path)
