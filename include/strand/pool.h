@@ -183,8 +183,7 @@ struct strand_options {
      * not use one of the CPUs or cpus_count is 0. NULL allows all CPUs. */
     const int *cpus;
     int cpus_count;
-    /* The party that makes calls on files. STRAND_FILES=uring or threads in the environment replaces this for all runs.
-     * A seeded run uses threads. */
+    /* STRAND_FILES=uring or threads in the environment replaces this for all runs. A seeded run uses threads. */
     enum strand_files files;
 };
 #define STRAND_THREADS_ALLOWED (-1)

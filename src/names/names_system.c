@@ -1,6 +1,9 @@
 /*
  * All that this library asks the system for: sockets for c-ares, addresses in words, and the C library's look-ups,
  * which block their thread and are made on threads of a crew.
+ *
+ * errno is read only here, in functions that suspend nowhere: c-ares calls them by pointers, in a section that may not
+ * suspend, or a crew's thread does, so no compiler keeps the address of errno from before a suspension.
  */
 #include "names.h"
 
