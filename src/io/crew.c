@@ -4,6 +4,8 @@
  */
 #include "crew.h"
 
+#include "outside.h"
+
 #include "../strand/hook.h"
 #include "../strand/misuse.h"
 #include "../strand/print.h"
@@ -116,15 +118,7 @@ bool crew_await(struct thread **thread, struct cb *me, struct arrival *arrival, 
     arrival->node.epoch = epoch;
     bool over = arrival->over;
     crew_unlock(arrival->crew);
-    bool stays = !over && atomic_load_explicit(&me->due, memory_order_seq_cst) <= floor; /* [W4] */
-    if (!stays && wait_retract(*thread, me)) {
-        me->blocked = BLOCKED_NOT;
-        return over;
-    }
-    quiescent_outside_begin(*thread);
-    *thread = thread_park(*thread);
-    quiescent_outside_end(*thread);
-    return wait_over(me) == WAIT_WON || over;
+    return outside_await(thread, me, over, floor);
 }
 
 /* ---- a crew's thread -------------------------------------------------------------------------------------- */

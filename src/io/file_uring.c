@@ -4,6 +4,8 @@
  */
 #include "file.h"
 
+#include "outside.h"
+
 #include "../sched/pool_uring.h"
 #include "../sched/thread.h"
 #include "../strand/interrupt.h"
@@ -62,15 +64,7 @@ static bool await(struct thread **thread, struct cb *me, struct pool *pool, stru
     op->node.epoch = epoch;
     bool over = op->over;
     pool_uring_unlock(*thread, pool);
-    bool stays = !over && atomic_load_explicit(&me->due, memory_order_seq_cst) <= floor; /* [W4] */
-    if (!stays && wait_retract(*thread, me)) {
-        me->blocked = BLOCKED_NOT;
-        return over;
-    }
-    quiescent_outside_begin(*thread);
-    *thread = thread_park(*thread);
-    quiescent_outside_end(*thread);
-    return wait_over(me) == WAIT_WON || over;
+    return outside_await(thread, me, over, floor);
 }
 
 /* The call has not happened: the kernel can't make it without waiting, not for this file, or not any more. */

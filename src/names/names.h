@@ -31,8 +31,8 @@ struct names_config {
     char servers[MAX_SERVERS];
 };
 
-/* Returns 0 or -EINVAL. */
-int names_configure(struct names_config *config, const strand_names_attr *attr);
+/* Begin a call: a cancellation point. `name` is what it asks about, and `what` says so. Returns 0 or -EINVAL. */
+int names_begin(struct names_config *config, const strand_names_attr *attr, const char *name, const char *what);
 /* Say why the call fails. Returns the code. */
 int names_fail(const struct names_config *config, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
@@ -41,8 +41,6 @@ int names_fail(const struct names_config *config, int code, const char *format, 
 int names_fail_by(const struct names_config *config, int status, int refused, const char *name);
 /* What an errno code means. */
 const char *names_words(int code);
-/* Check a name. Returns 0 or -EINVAL. */
-int names_check(const struct names_config *config, const char *name, const char *what);
 
 /* ---- names_channel.c: c-ares ---- */
 

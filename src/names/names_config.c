@@ -66,7 +66,7 @@ static int check(const struct names_config *config)
     return 0;
 }
 
-int names_configure(struct names_config *config, const strand_names_attr *attr)
+static int configure(struct names_config *config, const strand_names_attr *attr)
 {
     static const strand_names_attr defaults = {.size = sizeof defaults,
                                                .tries = TRIES,
@@ -91,8 +91,12 @@ int names_configure(struct names_config *config, const strand_names_attr *attr)
     return error;
 }
 
-int names_check(const struct names_config *config, const char *name, const char *what)
+int names_begin(struct names_config *config, const strand_names_attr *attr, const char *name, const char *what)
 {
+    strand_checkpoint();
+    int error = configure(config, attr);
+    if (error)
+        return error;
     if (!name || !*name)
         return names_fail(config, -EINVAL, "the %s is empty", what);
     return strlen(name) > MAX_NAME ? names_fail(config, -EINVAL, "the %s has more than %d bytes", what, MAX_NAME) : 0;

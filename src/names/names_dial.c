@@ -394,10 +394,7 @@ static int fail(struct race *race)
 int strand_names_dial(const char *host, const char *service, const strand_names_attr *attr)
 {
     struct names_config config;
-    strand_checkpoint();
-    int error = names_configure(&config, attr);
-    if (!error)
-        error = names_check(&config, host, "host");
+    int error = names_begin(&config, attr, host, "host");
     int port = error ? error : names_port(&config, service);
     if (port < 0)
         return port;

@@ -177,10 +177,7 @@ int names_find(const struct names_config *config, const char *host, int port, in
 int strand_names_lookup(const char *host, const char *service, const strand_names_attr *attr, strand_names_list **out)
 {
     struct names_config config;
-    strand_checkpoint();
-    int error = names_configure(&config, attr);
-    if (!error)
-        error = names_check(&config, host, "host");
+    int error = names_begin(&config, attr, host, "host");
     int port = error ? error : names_port(&config, service);
     return port < 0 ? port : names_find(&config, host, port, config.attr.family, out);
 }

@@ -157,9 +157,8 @@ int strand_names_srv(const char *name, const strand_names_attr *attr, strand_nam
 {
     struct names_config config;
     const strand_names_entry *entry;
-    strand_checkpoint();
-    int error = names_configure(&config, attr);
-    if (error || (error = names_check(&config, name, "name")) != 0)
+    int error = names_begin(&config, attr, name, "name");
+    if (error)
         return error;
     if (config.attr.table) {
         error = names_table_records(&config, name, true, &entry);
@@ -239,9 +238,8 @@ int strand_names_txt(const char *name, const strand_names_attr *attr, strand_nam
 {
     struct names_config config;
     const strand_names_entry *entry;
-    strand_checkpoint();
-    int error = names_configure(&config, attr);
-    if (error || (error = names_check(&config, name, "name")) != 0)
+    int error = names_begin(&config, attr, name, "name");
+    if (error)
         return error;
     if (config.attr.table) {
         error = names_table_records(&config, name, false, &entry);

@@ -69,9 +69,8 @@ int strand_names_reverse(const char *address, const strand_names_attr *attr, cha
 {
     struct names_config config;
     char number[STRAND_NAMES_NUMBER];
-    strand_checkpoint();
-    int error = names_configure(&config, attr);
-    if (error || (error = names_check(&config, address, "address")) != 0)
+    int error = names_begin(&config, attr, address, "address");
+    if (error)
         return error;
     strand_names_list *list = names_list_make(1, "", 0);
     if (!list)

@@ -8,7 +8,6 @@
 #include "strand/date.h"
 #include "strand/sim.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -24,17 +23,6 @@ static strand_date date_in(int64_t ns)
     return (strand_date){strand_date_now().ns + ns};
 }
 
-static int count_descriptors(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    CHECK(dir != NULL);
-    while (readdir(dir) != NULL)
-        count++;
-    CHECK_EQ(closedir(dir), 0);
-    return count;
-}
-
 TEST_INSIDE(a_date_that_has_passed_ends_a_wait_at_once)
 {
     CHECK_EQ(strand_wait_date(date_in(-DAY)), 0);
@@ -47,14 +35,14 @@ TEST_INSIDE(a_date_that_has_passed_ends_a_wait_at_once)
 
 TEST_INSIDE(a_wait_ends_when_its_date_has_come)
 {
-    int before = count_descriptors();
+    int before = test_count_entries("/proc/self/fd");
     for (int i = 0; i < 5; i++) {
         strand_date when = date_in(i * STRAND_MS);
         while (strand_wait_date(when) == -ECANCELED)
             ; /* somebody has set the clock of this machine */
         CHECK(strand_date_now().ns >= when.ns);
     }
-    CHECK_EQ(count_descriptors(), before);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), before);
 }
 
 static void *wait_a_day(void *arg)
@@ -90,7 +78,7 @@ TEST_RACE(many_strands_wait_for_dates_at_once)
 
 TEST_INSIDE(a_wait_for_a_date_can_be_interrupted_and_keeps_no_descriptor)
 {
-    int before = count_descriptors();
+    int before = test_count_entries("/proc/self/fd");
     for (int i = 0; i < test_scale(20); i++) {
         STRAND_SCOPE(scope);
         strand waiter = strand_spawn(scope, wait_a_day, NULL);
@@ -98,14 +86,14 @@ TEST_INSIDE(a_wait_for_a_date_can_be_interrupted_and_keeps_no_descriptor)
         strand_cancel(waiter, NULL);
         strand_wait(waiter);
     }
-    CHECK_EQ(count_descriptors(), before);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), before);
 }
 
 TEST_INSIDE(a_date_is_a_case_of_a_select)
 {
     STRAND_SCOPE(scope);
     numbers ch = STRAND_CHAN_OPEN(numbers, scope, 1);
-    int n, before = count_descriptors();
+    int n, before = test_count_entries("/proc/self/fd");
     strand_case cases[] = {STRAND_ON_RECEIVE(ch, &n), strand_on_date(date_in(DAY)), strand_on_date(date_in(STRAND_MS))};
     CHECK_EQ(strand_select(cases, 3, STRAND_SELECT_NOW), -EAGAIN);
     CHECK_EQ(strand_select(cases, 3, 0), 2);
@@ -115,7 +103,7 @@ TEST_INSIDE(a_date_is_a_case_of_a_select)
     n = 0;
     CHECK_EQ(strand_select(cases, 2, 0), 0);
     CHECK_EQ(n, 7);
-    CHECK_EQ(count_descriptors(), before);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), before);
 }
 
 /* The system refuses the descriptor: that is the result, and nothing waits. */

@@ -9,24 +9,12 @@
 #include "strand/names.h"
 #include "strand/sim.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 enum { SEEDS = 30 };
-
-static int count_descriptors(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    CHECK(dir != NULL);
-    while (readdir(dir) != NULL)
-        count++;
-    CHECK_EQ(closedir(dir), 0);
-    return count;
-}
 
 /* ---- a simulated network, in virtual time
  * --------------------------------------------------------------------- */
@@ -107,14 +95,14 @@ static void *dial_past_silence(void *arg)
 {
     STRAND_LOCAL(&STRAND_NAMES, (void *)(uintptr_t)&bound);
     open_listener();
-    int before = count_descriptors();
+    int before = test_count_entries("/proc/self/fd");
     route("2001:db8::1", STRAND_SIM_SILENT);
     check_winner("both.test", "192.0.2.1", 250 * STRAND_MS); /* the other family is next */
     route("192.0.2.1", STRAND_SIM_SILENT);
     check_winner("both.test", "2001:db8::2", 500 * STRAND_MS);
     route("2001:db8::2", STRAND_SIM_SILENT);
     check_winner("both.test", "192.0.2.2", 750 * STRAND_MS);
-    CHECK_EQ(count_descriptors(), before);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), before);
     CHECK_EQ(strand_close(listener), 0);
     return arg;
 }
@@ -151,14 +139,14 @@ static void *dial_a_tie(void *arg)
 {
     STRAND_LOCAL(&STRAND_NAMES, (void *)(uintptr_t)&bound);
     open_listener();
-    int before = count_descriptors();
+    int before = test_count_entries("/proc/self/fd");
     CHECK_EQ(strand_sim_route("2001:db8::1", STRAND_SIM_OPEN, 300 * STRAND_MS), 0);
     CHECK_EQ(strand_sim_route("192.0.2.1", STRAND_SIM_OPEN, 50 * STRAND_MS), 0);
     for (int i = 0; i < 10; i++) {
         int fd = strand_names_dial("both.test", port, NULL);
         CHECK(fd >= 0);
         CHECK_EQ(strand_close(fd), 0);
-        CHECK_EQ(count_descriptors(), before);
+        CHECK_EQ(test_count_entries("/proc/self/fd"), before);
     }
     CHECK_EQ(strand_close(listener), 0);
     return arg;
@@ -217,7 +205,7 @@ static void *cancel_anywhere(void *arg)
     static const char *const hosts[] = {"both.test", "late.test", "later.test", "mute.test", "192.0.2.1"};
     STRAND_LOCAL(&STRAND_NAMES, (void *)(uintptr_t)&bound);
     open_listener();
-    int before = count_descriptors();
+    int before = test_count_entries("/proc/self/fd");
     route("2001:db8::1", STRAND_SIM_SILENT);
     route("192.0.2.1", STRAND_SIM_SILENT);
     route("2001:db8::2", STRAND_SIM_SILENT);
@@ -229,7 +217,7 @@ static void *cancel_anywhere(void *arg)
         strand_wait(child);
     }
     /* A listener keeps the connections that were made and given up. */
-    CHECK_EQ(count_descriptors(), before);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), before);
     CHECK_EQ(strand_close(listener), 0);
     return arg;
 }
@@ -283,11 +271,11 @@ TEST_REAL_INSIDE(a_name_of_this_machine_is_reached_by_both_families)
     STRAND_SCOPE(scope);
     struct dns *dns = dns_start(scope);
     open_listener();
-    int before = count_descriptors();
+    int before = test_count_entries("/proc/self/fd");
     if (has_ipv6())
         dial_local("local.test", dns->servers, "[::1]", 3600 * STRAND_S);
     dial_local("slow6.test", dns->servers, "127.0.0.1", 0); /* its IPv6 addresses never come */
-    CHECK_EQ(count_descriptors(), before);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), before);
     CHECK_EQ(strand_close(listener), 0);
     /* nobody listens any more */
     CHECK_EQ(strand_names_dial("local.test", port,
@@ -307,10 +295,10 @@ static void *dial_past_a_hole(void *arg)
     STRAND_LOCAL(&STRAND_NAMES, (void *)(uintptr_t)&attr);
     open_listener();
     strand_time begin = strand_now();
-    int before = count_descriptors();
+    int before = test_count_entries("/proc/self/fd");
     dial_local("hole.test", NULL, "127.0.0.1", 0);
     CHECK(strand_now().ns - begin.ns >= 500 * STRAND_MS); /* two addresses vanish */
-    CHECK_EQ(count_descriptors(), before);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), before);
     CHECK_EQ(strand_close(listener), 0);
     return arg;
 }

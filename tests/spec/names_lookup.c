@@ -6,21 +6,9 @@
 
 #include "strand/names.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/resource.h>
-
-static int count_descriptors(void)
-{
-    int count = 0;
-    DIR *dir = opendir("/proc/self/fd");
-    CHECK(dir != NULL);
-    while (readdir(dir) != NULL)
-        count++;
-    CHECK_EQ(closedir(dir), 0);
-    return count;
-}
 
 /* The addresses of a name, as "192.0.2.1 2001:db8::1"; or an error. */
 static int lookup(const char *host, const strand_names_attr *attr, char *words, size_t room)
@@ -253,7 +241,7 @@ TEST_REAL_INSIDE(an_interrupted_look_up_leaves_no_descriptor)
     STRAND_SCOPE(scope);
     struct dns *dns = dns_start(scope);
     char *servers = strdup(dns->servers);
-    int before = count_descriptors(), asked;
+    int before = test_count_entries("/proc/self/fd"), asked;
     for (int i = 0; i < 10; i++) {
         STRAND_SCOPE(inner);
         asked = dns->asked;
@@ -265,7 +253,7 @@ TEST_REAL_INSIDE(an_interrupted_look_up_leaves_no_descriptor)
         strand_cancel(child, NULL);
         strand_wait(child);
     }
-    CHECK_EQ(count_descriptors(), before);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), before);
     free(servers);
     dns_stop(scope, dns);
 }
@@ -281,14 +269,14 @@ TEST_REAL_RACE(many_strands_look_up_at_once)
     STRAND_SCOPE(scope);
     struct dns *dns = dns_start(scope);
     char *servers = strdup(dns->servers);
-    int before = count_descriptors();
+    int before = test_count_entries("/proc/self/fd");
     {
         STRAND_SCOPE(inner);
         for (int i = 0; i < 50; i++)
             strand_spawn(inner, look_four_up, servers);
         strand_scope_join(inner);
     }
-    CHECK_EQ(count_descriptors(), before);
+    CHECK_EQ(test_count_entries("/proc/self/fd"), before);
     free(servers);
     dns_stop(scope, dns);
 }
