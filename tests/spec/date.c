@@ -45,6 +45,16 @@ TEST_INSIDE(a_wait_ends_when_its_date_has_come)
     CHECK_EQ(test_count_entries("/proc/self/fd"), before);
 }
 
+/* Waits for a moment; another program, or another run of these tests, may set the clock of the machine meanwhile. */
+static void wait_a_moment(void)
+{
+    strand_date when = date_in(STRAND_MS);
+    int result;
+    while ((result = strand_wait_date(when)) == -ECANCELED)
+        ;
+    CHECK_EQ(result, 0);
+}
+
 static void *wait_a_day(void *arg)
 {
     int result;
@@ -96,8 +106,13 @@ TEST_INSIDE(a_date_is_a_case_of_a_select)
     int n, before = test_count_entries("/proc/self/fd");
     strand_case cases[] = {STRAND_ON_RECEIVE(ch, &n), strand_on_date(date_in(DAY)), strand_on_date(date_in(STRAND_MS))};
     CHECK_EQ(strand_select(cases, 3, STRAND_SELECT_NOW), -EAGAIN);
-    CHECK_EQ(strand_select(cases, 3, 0), 2);
-    CHECK(cases[2].result == 0 || cases[2].result == -ECANCELED);
+    int chosen;
+    do {
+        chosen = strand_select(cases, 3, 0);
+        CHECK(chosen == 1 || chosen == 2);
+    } while (cases[chosen].result == -ECANCELED); /* somebody has set the clock of this machine */
+    CHECK_EQ(chosen, 2);
+    CHECK_EQ(cases[2].result, 0);
     n = 7;
     CHECK_EQ(STRAND_SEND(ch, &n), 0);
     n = 0;
@@ -110,7 +125,7 @@ TEST_INSIDE(a_date_is_a_case_of_a_select)
 TEST_REAL_INSIDE(a_wait_without_a_free_descriptor_says_so)
 {
     struct rlimit limit, none = {0, 0};
-    CHECK_EQ(strand_wait_date(date_in(STRAND_MS)), 0); /* what the run opens once is open */
+    wait_a_moment(); /* what the run opens once is open */
     CHECK_EQ(getrlimit(RLIMIT_NOFILE, &limit), 0);
     none.rlim_max = limit.rlim_max;
     CHECK_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
