@@ -4,11 +4,12 @@
  * PARTIES   the caller; a strand for each family's look-up, and one for each attempt, in a scope of the caller's.
  * STATE     struct race: the answers, which addresses have been tried, and when the next attempt may begin.
  * PROTOCOL  the host is looked for in one place after the other (names_search.c), for both families in the same one:
- * the addresses are never those of two hosts. A place without an address of either family leads to the next one. The
- * caller selects over the ends of all these strands and the next instant. It joins each that has ended. An attempt's
- * result is its descriptor; one that nobody joins is closed by its drop function. OWNERSHIP strands get copies of all
- * that they use, and return memory of the heap: the caller may live on a shared stack. PROGRESS  the call ends with the
- * first connection, or when no look-up, no attempt and no other place is left.
+ *           the addresses are never those of two hosts. A place without an address of either family leads to the next
+ *           one. The caller selects over the ends of all these strands and the next instant. It joins each that has
+ *           ended. An attempt's result is its descriptor; one that nobody joins is closed by its drop function.
+ * OWNERSHIP strands get copies of all that they use, and return memory of the heap: the caller may live on a shared
+ *           stack.
+ * PROGRESS  the call ends with the first connection, or when no look-up, no attempt and no other place is left.
  */
 #include "names.h"
 

@@ -1,30 +1,37 @@
 /*
  * The ring of io_uring of a pool: calls that the kernel makes for strands, and their ends.
  *
- * PARTIES   strands that queue calls; threads of the pool, each of which may enter the ring and take ends; the kernel.
- * STATE     per pool: none, opening, open or refused (`uring_state`), and the ring. Per call: an entry in memory of its
- *           own, whose owner is the layer above.
+ * PARTIES   strands that queue calls; threads of the pool, each of which may enter the ring and take ends; the
+ *           kernel.
+ * STATE     per pool: none, opening, open or refused (`uring_state`), and the ring. Per call: an entry in memory of
+ *           its own, whose owner is the layer above.
  *             QUEUED --a thread shows it--> SHOWN --the kernel begins it--> BEGUN --its end is taken--> over
  *             QUEUED --taken back by its strand--> the strand owns it again
  *             SHOWN --entering is refused for good--> over, with -ECANCELED: it has not begun
  *           `unentered`: calls that are queued, or shown and not begun.
  * PROTOCOL  a strand queues a call and parks. Its thread enters the ring for all queued calls at once: before it
- *           searches for work, in its passes, and at once if no other call is under way, since a strand that computes
- *           next would delay a single call. The kernel makes many calls while the ring is entered; their ends are taken
- *           right after that, and wake strands without a search for work. The poller watches the ring for the other
- *           ends, so that the seeker's one wait serves both.
- * OWNERSHIP the ring's queues and `under_way`: under the lock, in runs of one thread without. Entering needs no lock:
- *           the kernel serialises it, and takes calls in the order in which they were shown.
- * INVARIANTS [UR1] calls are seen by the kernel as they were filled in, and ends by us as the kernel wrote them: each
- *           side releases its position and acquires the other's. [UR2] no thread parks or sleeps while calls are
- * queued: `unentered` counts as work. A drive that ends before says so: the poller's descriptor stays readable. [UR3]
- * an entry's end is called once. [UR4] the ring is closed when no call is under way, so the kernel writes to no memory
- * of a call afterwards. PROGRESS  if the kernel has no memory for a call, threads try again in each pass and do not
- * park meanwhile. If a sandbox forbids entering a ring that is open, the calls that have not begun are made elsewhere,
- * and so are all later ones. NOT DONE  a ring for each thread: strands move between threads, and another thread would
- * have to reap the ring of one that computes. The lock is held for a few stores; the system call is made without it.
- * Registered buffers and files: they are bound to one ring. A thread of the kernel that polls the ring: it occupies a
- * processor. TESTED BY tests/spec/file.c, tests/spec/file_uring.c.
+ *           searches for work, in its passes, and at once if no other call is under way, since a strand that
+ *           computes next would delay a single call. The kernel makes many calls while the ring is entered; their
+ *           ends are taken right after that, and wake strands without a search for work. The poller watches the ring
+ *           for the other ends, so that the seeker's one wait serves both.
+ * OWNERSHIP the ring's queues and `under_way`: under the lock, in runs of one thread without. Entering needs no
+ *           lock: the kernel serialises it, and takes calls in the order in which they were shown.
+ * INVARIANTS
+ *           [UR1] Calls are seen by the kernel as they were filled in, and ends by us as the kernel wrote them: each
+ *           side releases its position and acquires the other's.
+ *           [UR2] No thread parks or sleeps while calls are queued: `unentered` counts as work. A drive that ends
+ *           before says so: the poller's descriptor stays readable.
+ *           [UR3] An entry's end is called once.
+ *           [UR4] The ring is closed when no call is under way, so the kernel writes to no memory of a call
+ *           afterwards.
+ * PROGRESS  if the kernel has no memory for a call, threads try again in each pass and do not park meanwhile. If a
+ *           sandbox forbids entering a ring that is open, the calls that have not begun are made elsewhere, and so
+ *           are all later ones.
+ * NOT DONE  a ring for each thread: strands move between threads, and another thread would have to reap the ring of
+ *           one that computes. The lock is held for a few stores; the system call is made without it. Registered
+ *           buffers and files: they are bound to one ring. A thread of the kernel that polls the ring: it occupies a
+ *           processor.
+ * TESTED BY tests/spec/file.c, tests/spec/file_uring.c.
  */
 #ifndef SCHED_POOL_URING_H
 #define SCHED_POOL_URING_H
