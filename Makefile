@@ -597,7 +597,7 @@ example-objects = $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard $(if $(1),examples/$(
 fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/*.c))
 # What the server reads of a request, without its sockets.
 request-fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/httpd/*.c)) \
-	$(patsubst %,$(OUT)/obj/examples/httpd/%.o,framing request)
+	$(patsubst %,$(OUT)/obj/examples/%.o,common/framing httpd/request)
 benches := $(patsubst bench/%,$(OUT)/bench/%,$(basename $(wildcard bench/*.c bench/*.cc)))
 
 # compile FLAGS: a source to an object

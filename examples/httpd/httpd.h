@@ -4,13 +4,14 @@
  *   main.c        the command line
  *   serve.c       listening, accepting, draining
  *   connection.c a connection's strand: reading and parsing requests, writing the answers
- *   framing.c where a request ends, byte by byte; refuses requests that are not framed strictly
  *   request.c parsing the fields of a request
  *   send.c sending at the client's pace, down to a limit
  *   room.c the list of connections, and ending some of them
  *   pages.c generated pages: /hello, /slow, /strands
  *   files.c       the files of a directory
- *   log.c         the access log
+ *   access.c      a line of the access log
+ *   ../common/framing.c   where a request ends, byte by byte; refuses requests that are not framed strictly
+ *   ../common/log.c       writing the log
  */
 #ifndef HTTPD_H
 #define HTTPD_H
@@ -28,29 +29,8 @@
 #include <strand/io.h>
 #include <strand/pool.h>
 
-/* ---- the log --------------------------------------------------------------------------------- */
-
-/* Lines are gathered in memory and written by one strand, through strand_offload. */
-struct log {
-    const char *path; /* NULL: there is no file that could be opened again */
-    int fd;           /* -1: none is kept */
-    int wake[2];
-    size_t piece;         /* so much can be written to what is ready, and does not block */
-    pthread_mutex_t lock; /* never held across a suspension; protects the next four */
-    char *lines, *writing;
-    size_t used;
-    uint64_t lost;      /* lines that the file did not take */
-    int error;          /* why; 0: it was not ready for too long */
-    _Atomic bool stuck; /* a line timed out, and none has been written since */
-};
-
-/* Returns 0 or a negated errno code. path "-": standard output; NULL: no log. */
-int log_open(struct log *log, const char *path);
-/* Goes on in a new file of the same name: the old one may have been renamed. False: the log is no file. */
-bool log_reopen(struct log *log);
-void *log_write(void *log); /* the strand that writes; ends after log_close */
-void log_close(struct log *log);
-void log_free(struct log *log); /* what is in memory yet is lost */
+#include "../common/framing.h"
+#include "../common/log.h"
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
@@ -83,57 +63,11 @@ void name_listener(const struct server *server, int port, char *name, size_t siz
 /* ---- connections ----------------------------------------------------------------------------- */
 
 enum { IN_MOST = 16 * 1024, OUT_MOST = 16 * 1024, BODY_MOST = 1024 * 1024 };
-/* Limits of the parts of a chunked body that the server ignores: all trailers together, and the line of one chunk. */
-enum { TRAILERS_MOST = 4096, CHUNK_LINE_MOST = 256 };
 
 /* A part of the connection's input; a pointer would not survive it being moved. */
 struct span {
     uint32_t at, length;
 };
-
-/* What the next byte of a request belongs to. */
-enum place {
-    BLANK_LINE, /* before the request */
-    BLANK_LINE_LF,
-    METHOD,
-    TARGET_FIRST,
-    TARGET,
-    PROTOCOL, /* "HTTP/" */
-    MAJOR_FIRST,
-    MAJOR,
-    MINOR_FIRST,
-    MINOR,
-    LINE_LF,
-    NAME_FIRST, /* of a header or a trailer */
-    NAME,
-    VALUE,
-    FIELDS_LF, /* ends the empty line behind them */
-    BODY,
-    CHUNK_SIZE_FIRST,
-    CHUNK_SIZE,
-    CHUNK_EXTENSION,
-    CHUNK_LINE_LF,
-    CHUNK,
-    CHUNK_CR,
-    CHUNK_LF,
-    ENDED,
-    REFUSED
-};
-
-struct framing {
-    enum place place;
-    int status;            /* once it is refused */
-    bool chunked;          /* the fields that come now are trailers */
-    uint32_t line, fields; /* lengths so far: the chunk's line, or "HTTP/"; the trailers */
-    uint64_t left, body;   /* the rest of the body or the chunk; the length of all chunks so far */
-};
-
-enum framed { FRAMED_MORE, FRAMED_HEAD, FRAMED_ALL, FRAMED_WRONG };
-/* Looks at what has come, up to the end of the head or of the request; *used: how much that was. After FRAMED_HEAD the
- * caller says by frame_body or frame_chunks what follows, unless nothing does. */
-enum framed frame(struct framing *framing, const char *bytes, size_t length, size_t *used);
-void frame_body(struct framing *framing, uint64_t length);
-void frame_chunks(struct framing *framing);
 
 /* A request has at most one of each, but for the last four. */
 enum header {

@@ -1,6 +1,6 @@
 /*
- * What a request says. framing.c has found its head to be written as the standard wants it, and whole; the parser takes
- * it apart, and its callbacks take notes of where the parts lie in the connection's input.
+ * What a request says. common/framing.c has found its head to be written as the standard wants it, and whole; the
+ * parser takes it apart, and its callbacks take notes of where the parts lie in the connection's input.
  */
 #include "httpd.h"
 
@@ -87,16 +87,6 @@ static bool has(const struct connection *c, enum header header, const char *text
     return strlen(text) == span.length && strncasecmp(c->in + span.at, text, span.length) == 0;
 }
 
-/* Only of what names, addresses and ports are written with; an empty one is legal. */
-static bool is_host(const char *host, size_t length)
-{
-    static const char marks[] = "-._~%!$&'()*+,;=:[]";
-    for (size_t i = 0; i < length; i++)
-        if (!isalnum((unsigned char)host[i]) && !memchr(marks, host[i], sizeof marks - 1))
-            return false;
-    return true;
-}
-
 static bool hosts_are_right(const struct connection *c)
 {
     const struct request *request = &c->request;
@@ -174,7 +164,7 @@ static void parse_head(struct connection *c)
 void next_request(struct connection *c)
 {
     c->begin = c->parsed;
-    c->request = (struct request){.header = NO_HEADER};
+    c->request = (struct request){.header = NO_HEADER, .framing.most = BODY_MOST};
     c->started = false;
     http_parser_init(&c->parser, HTTP_REQUEST);
     c->parser.data = c;

@@ -1,20 +1,24 @@
 /*
- * The access log, in the combined format. A request adds its line to a buffer and goes on. When the disk is slower than
- * the requests, they wait. A log that takes nothing for as long as the server's timeout, such as a pipe that nobody
- * reads, holds up nothing more: from then on lines that find no room are counted as lost, until it takes some again.
+ * A log. A strand adds its line to a buffer and goes on. When the disk is slower than the strands, they wait. A log
+ * that takes nothing for as long as they have patience, such as a pipe that nobody reads, holds up nothing more: from
+ * then on lines that find no room are counted as lost, until it takes some again.
  */
-#include "httpd.h"
+#define _GNU_SOURCE /* program_invocation_short_name */
+#include "log.h"
+
+#include <strand.h>
+#include <strand/io.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { LOG_MOST = 1 << 20, LINE_MOST = 2048 };
+enum { LOG_MOST = 1 << 20 };
 
 static bool is_file(int fd)
 {
@@ -45,7 +49,8 @@ static void *open_again(void *arg)
     const struct log *log = arg;
     int fd = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
     if (fd < 0 || !is_file(fd) || dup3(fd, log->fd, O_CLOEXEC) < 0)
-        fprintf(stderr, "httpd: %s can't be opened again: the log goes on in the old file\n", log->path);
+        fprintf(stderr, "%s: %s can't be opened again: the log goes on in the old file\n",
+                program_invocation_short_name, log->path);
     if (fd >= 0)
         close(fd);
     return NULL;
@@ -164,21 +169,6 @@ static bool add(struct log *log, const char *line, size_t length)
     return fits;
 }
 
-/* The request has been answered: its line is owed, whatever interrupts it. */
-static bool add_in_time(struct server *server, const char *line, size_t length)
-{
-    struct log *log = &server->log;
-    strand_time end = strand_in(server->timeout);
-    STRAND_SHIELD;
-    while (!add(log, line, length)) {
-        if (log->stuck || server->cancelled)
-            return false;
-        log->stuck = strand_now().ns >= end.ns;
-        strand_sleep(STRAND_MS);
-    }
-    return true;
-}
-
 static void lose_line(struct log *log)
 {
     pthread_mutex_lock(&log->lock);
@@ -186,10 +176,23 @@ static void lose_line(struct log *log)
     pthread_mutex_unlock(&log->lock);
 }
 
-/* What comes from outside can't forge a line. */
-static size_t append_safely(char *line, size_t at, const char *text, size_t length)
+void log_add(struct log *log, const char *line, size_t length, int64_t patience, const _Atomic bool *hurry)
 {
-    for (size_t i = 0; i < length && at < LINE_MOST - 64; i++) {
+    strand_time end = strand_in(patience);
+    STRAND_SHIELD; /* what has happened has its line, whatever interrupts the strand */
+    while (!add(log, line, length)) {
+        if (log->stuck || *hurry) {
+            lose_line(log);
+            return;
+        }
+        log->stuck = strand_now().ns >= end.ns;
+        strand_sleep(STRAND_MS);
+    }
+}
+
+size_t log_append(char *line, size_t at, size_t most, const char *text, size_t length)
+{
+    for (size_t i = 0; i < length && at + 5 <= most; i++) {
         unsigned char byte = (unsigned char)text[i];
         if (byte < 0x20 || byte >= 0x7f || byte == '"' || byte == '\\')
             at += (size_t)snprintf(line + at, 5, "\\x%02x", byte);
@@ -197,35 +200,4 @@ static size_t append_safely(char *line, size_t at, const char *text, size_t leng
             line[at++] = (char)byte;
     }
     return at;
-}
-
-static size_t append_header(struct connection *c, char *line, size_t at, enum header header)
-{
-    struct span span = c->request.headers[header];
-    at += (size_t)snprintf(line + at, 3, " \"");
-    at = span.length ? append_safely(line, at, c->in + span.at, span.length) : append_safely(line, at, "-", 1);
-    line[at++] = '"';
-    return at;
-}
-
-void log_request(struct connection *c, int status, uint64_t length)
-{
-    struct log *log = &c->server->log;
-    char line[LINE_MOST], date[40];
-    struct tm tm;
-    time_t now = time(NULL);
-    if (log->fd < 0)
-        return;
-    strftime(date, sizeof date, "%d/%b/%Y:%H:%M:%S +0000", gmtime_r(&now, &tm));
-    const struct span url = c->request.url;
-    size_t at = (size_t)snprintf(line, sizeof line, "%s - - [%s] \"%s ", c->peer, date,
-                                 url.length ? http_method_str((enum http_method)c->parser.method) : "-");
-    at = append_safely(line, at, c->in + url.at, url.length < 1024 ? url.length : 1024);
-    at += (size_t)snprintf(line + at, 64, " HTTP/%d.%d\" %d %llu", c->parser.http_major, c->parser.http_minor, status,
-                           (unsigned long long)length);
-    at = append_header(c, line, at, REFERER);
-    at = append_header(c, line, at, USER_AGENT);
-    line[at++] = '\n';
-    if (!add_in_time(c->server, line, at))
-        lose_line(log);
 }

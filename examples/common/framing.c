@@ -1,11 +1,12 @@
 /*
- * Framing: where the head of a request ends, and its body. Two readers that see different ends smuggle requests past
- * each other, so only the one strict form of RFC 9112 passes: lines end in CR LF, nothing is folded, names and methods
- * are tokens, values and targets have no control characters. Each byte is looked at once, whatever pieces come.
+ * Framing: where the head of a request or a response ends, and its body. Two readers that see different ends smuggle
+ * messages past each other, so only the one strict form of RFC 9112 passes: lines end in CR LF, nothing is folded,
+ * names and methods are tokens, values and targets have no control characters. Each byte is looked at once, whatever
+ * pieces come.
  *
- * It knows neither the meaning of what it passes nor the connection; request.c does.
+ * It knows neither the meaning of what it passes nor the connection; the programs do.
  */
-#include "httpd.h"
+#include "framing.h"
 
 #include <string.h>
 
@@ -51,6 +52,17 @@ static int hex_of(unsigned char byte)
                                         : -1;
 }
 
+bool is_host(const char *host, size_t length)
+{
+    for (size_t i = 0; i < length; i++) {
+        unsigned char byte = (unsigned char)host[i];
+        bool is_letter = is_upper(byte) || (byte >= 'a' && byte <= 'z');
+        if (!is_digit(byte) && !is_letter && !(byte && memchr("-._~%!$&'()*+,;=:[]", byte, 19)))
+            return false;
+    }
+    return true;
+}
+
 /* ---- steps: the place behind a byte ------------------------------------------------------------- */
 
 static enum place refuse(struct framing *framing, int status)
@@ -93,6 +105,31 @@ static enum place step_request_line(struct framing *framing, unsigned char byte)
     }
 }
 
+/* Of HTTP/1.0 and 1.1: there is no other version that a response may have. */
+static enum place step_status_line(struct framing *framing, unsigned char byte)
+{
+    static const char protocol[] = "HTTP/1.";
+    switch (framing->place) {
+    case STATUS_PROTOCOL:
+        return byte != (unsigned char)protocol[framing->line++] ? REFUSED
+               : protocol[framing->line]                        ? STATUS_PROTOCOL
+                                                                : STATUS_MINOR;
+    case STATUS_MINOR:
+        framing->line = 0;
+        return byte == '0' || byte == '1' ? STATUS_BLANK : REFUSED;
+    case STATUS_BLANK:
+        return byte == ' ' ? STATUS_FIRST : REFUSED;
+    case STATUS_FIRST:
+        return byte >= '1' && byte <= '5' ? STATUS : REFUSED;
+    case STATUS:
+        return !is_digit(byte) ? REFUSED : ++framing->line < 2 ? STATUS : STATUS_END;
+    case STATUS_END: /* some servers leave the blank out, if there is no reason */
+        return byte == ' ' ? REASON : byte == '\r' ? LINE_LF : REFUSED;
+    default:
+        return is_value(byte) ? REASON : byte == '\r' ? LINE_LF : REFUSED;
+    }
+}
+
 static enum place step_field(struct framing *framing, unsigned char byte)
 {
     if (framing->chunked && ++framing->fields > TRAILERS_MOST)
@@ -120,7 +157,7 @@ static enum place step_chunk_size(struct framing *framing, unsigned char byte)
                : byte == '\r'                     ? CHUNK_LINE_LF
                                                   : REFUSED;
     framing->left = framing->left * 16 + (unsigned)hex;
-    return framing->body + framing->left > BODY_MOST ? refuse(framing, 413) : CHUNK_SIZE;
+    return framing->body + framing->left > framing->most ? refuse(framing, 413) : CHUNK_SIZE;
 }
 
 static enum place begin_chunk(struct framing *framing)
@@ -151,16 +188,24 @@ static enum place step_chunk(struct framing *framing, unsigned char byte)
 
 static enum place step(struct framing *framing, unsigned char byte)
 {
-    return framing->place < LINE_LF ? step_request_line(framing, byte)
-           : framing->place < BODY  ? step_field(framing, byte)
-                                    : step_chunk(framing, byte);
+    return framing->place < STATUS_PROTOCOL ? step_request_line(framing, byte)
+           : framing->place < LINE_LF       ? step_status_line(framing, byte)
+           : framing->place < BODY          ? step_field(framing, byte)
+                                            : step_chunk(framing, byte);
 }
 
 /* ---- pieces ---------------------------------------------------------------------------------- */
 
+static bool is_data(const struct framing *framing)
+{
+    return framing->place == BODY || framing->place == CHUNK || framing->place == TO_THE_END;
+}
+
 /* Skips bytes of a body or a chunk. Returns how many of them have arrived. */
 static size_t skip(struct framing *framing, size_t length)
 {
+    if (framing->place == TO_THE_END)
+        return length;
     size_t skipped = length < framing->left ? length : (size_t)framing->left;
     framing->left -= skipped;
     if (!framing->left)
@@ -168,22 +213,38 @@ static size_t skip(struct framing *framing, size_t length)
     return skipped;
 }
 
-enum framed frame(struct framing *framing, const char *bytes, size_t length, size_t *used)
+/* After a step that began at `begun`. */
+static enum framed result_of(struct framing *framing, enum place begun)
 {
-    size_t at = 0;
-    enum place begun = framing->place;
-    while (at < length && framing->place < ENDED) {
-        if (framing->place == BODY || framing->place == CHUNK)
-            at += skip(framing, length - at);
-        else
-            framing->place = step(framing, (unsigned char)bytes[at++]);
-    }
-    *used = at;
     if (framing->place == REFUSED)
         framing->status = framing->status ? framing->status : 400;
     if (framing->place != ENDED)
         return framing->place == REFUSED ? FRAMED_WRONG : FRAMED_MORE;
     return begun < BODY && !framing->chunked ? FRAMED_HEAD : FRAMED_ALL;
+}
+
+enum framed frame(struct framing *framing, const char *bytes, size_t length, size_t *used)
+{
+    size_t at = 0;
+    enum place begun = framing->place;
+    while (at < length && framing->place < ENDED) {
+        if (is_data(framing))
+            at += skip(framing, length - at);
+        else
+            framing->place = step(framing, (unsigned char)bytes[at++]);
+    }
+    *used = at;
+    return result_of(framing, begun);
+}
+
+enum framed frame_data(struct framing *framing, const char *bytes, size_t length, size_t *used, size_t *data)
+{
+    size_t at = 0;
+    while (at < length && framing->place < ENDED && !is_data(framing))
+        framing->place = step(framing, (unsigned char)bytes[at++]);
+    *data = is_data(framing) ? skip(framing, length - at) : 0;
+    *used = at + *data;
+    return result_of(framing, BODY);
 }
 
 void frame_body(struct framing *framing, uint64_t length)
@@ -197,4 +258,9 @@ void frame_chunks(struct framing *framing)
     framing->chunked = true;
     framing->line = 0;
     framing->place = CHUNK_SIZE_FIRST;
+}
+
+void frame_to_the_end(struct framing *framing)
+{
+    framing->place = TO_THE_END;
 }
