@@ -7,130 +7,10 @@
 #include "../sched/fds.h"
 
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { NUMBER_FIRST = 40000 };
-
-/* ---- numbers and ports ----------------------------------------------------------------------------------- */
-
-struct port *net_find(const struct sim *sim, int fd)
-{
-    const struct net *net = sim->net;
-    return net && fd >= 0 && fd < net->room ? net->ports[fd] : NULL;
-}
 
 static bool has(struct subprocess *sub, int fd)
 {
     return net_find(sim_of(sub), fd) != NULL;
-}
-
-void net_meet(struct subprocess *sub, int fd)
-{
-    char text[128];
-    struct sim *sim = sim_of(sub);
-    if (sim->met)
-        return;
-    sim->met = true;
-    snprintf(text, sizeof text, "descriptor %d is the system's: the seed alone does not reproduce this run", fd);
-    sub->ops->warn(sub, text);
-}
-
-static struct net *net_of(struct sim *sim)
-{
-    if (!sim->net && (sim->net = sim_resize(sim, NULL, sizeof *sim->net))) {
-        *sim->net = (struct net){0};
-        sim->net->next = ARCH_FOREVER;
-        sim->net->last_number = NUMBER_FIRST;
-    }
-    return sim->net;
-}
-
-int net_enrol(struct sim *sim, struct port *port)
-{
-    struct net *net = sim->net;
-    int fd = arch_fd_number();
-    if (fd < 0)
-        return fd;
-    if (fd >= net->room) {
-        int room = (fd + 64) & ~63;
-        struct port **more = sim_resize(sim, net->ports, (size_t)room * sizeof *more);
-        if (!more) {
-            (void)arch_fd_close(fd);
-            return -ENOMEM;
-        }
-        memset(more + net->room, 0, (size_t)(room - net->room) * sizeof *more);
-        net->ports = more;
-        net->room = room;
-    }
-    net->ports[fd] = port;
-    return port->fd = fd;
-}
-
-struct port *net_make_port(struct sim *sim, enum port_state state)
-{
-    struct port *port = net_of(sim) ? sim_resize(sim, NULL, sizeof *port) : NULL;
-    if (port)
-        *port = (struct port){.fd = -1, .state = state, .name.number = -EAFNOSUPPORT};
-    return port;
-}
-
-/* Undo everything but the number. */
-static void disconnect(struct sim *sim, struct port *port)
-{
-    struct port *pending = port->pending;
-    if (port->in && port->in->used && port->in->slow && port->out)
-        flow_break(sim, port->out); /* bytes were never read: the peer gets a reset */
-    if (port->in)
-        flow_leave_reader(sim, port->in);
-    if (port->out)
-        flow_leave_writer(sim, port->out);
-    datagram_forget(sim, port);
-    port->in = port->out = NULL;
-    port->pending = NULL;
-    port->state = PORT_BLANK;
-    while (pending) {
-        struct port *next = pending->next_pending;
-        if (pending->out)
-            flow_break(sim, pending->out);
-        disconnect(sim, pending);
-        arch_san_acquire(pending);
-        sim_free(sim, pending);
-        pending = next;
-    }
-    net_forget(sim, port);
-}
-
-static int close_port(struct subprocess *sub, int fd)
-{
-    struct sim *sim = sim_of(sub);
-    struct port *port = net_find(sim, fd);
-    disconnect(sim, port);
-    sim->net->ports[fd] = NULL;
-    sim_free(sim, port);
-    return arch_fd_close(fd);
-}
-
-static int blank(struct subprocess *sub, int fd)
-{
-    struct sim *sim = sim_of(sub);
-    disconnect(sim, net_find(sim, fd));
-    return 0;
-}
-
-void net_close(struct sim *sim)
-{
-    struct net *net = sim->net;
-    for (int fd = 0; net && fd < net->room; fd++)
-        if (net->ports[fd])
-            (void)close_port(sim->sub, fd);
-    if (net) {
-        sim_free(sim, net->ports);
-        sim_free(sim, net->events);
-    }
-    sim_free(sim, net);
-    sim->net = NULL;
 }
 
 /* ---- pipes ----------------------------------------------------------------------------------------------- */
@@ -349,169 +229,6 @@ static int peer_of(struct subprocess *sub, int fd, char *text, size_t room)
     return error ? error : arch_address_text(name.bytes, name.length, text, room);
 }
 
-/* ---- bytes ----------------------------------------------------------------------------------------------- */
-
-static int ready(struct subprocess *sub, int fd)
-{
-    struct sim *sim = sim_of(sub);
-    struct port *port = net_find(sim, fd);
-    uint32_t result = 0;
-    if (port->datagrams)
-        return datagram_ready(sim, port);
-    switch (port->state) {
-    case PORT_BLANK:
-        return -EBADF;
-    case PORT_CLOCK:
-        return calendar_ready(sim, port);
-    case PORT_LISTENS:
-        return port->pending && port->pending->since <= sim->now ? ARCH_IN : 0;
-    case PORT_CONNECTS:
-        if (port->since > sim->now || port->refusal)
-            return port->since > sim->now ? 0 : ARCH_IN | ARCH_OUT | ARCH_END;
-        break; /* connected, though unnoticed yet: the peer may have sent something, and may have closed */
-    case PORT_OPEN:
-        break;
-    default:
-        return ARCH_OUT | ARCH_END; /* like a socket that is not connected */
-    }
-    if (port->in)
-        result |= flow_ready_in(sim, port->in);
-    if (port->out)
-        result |= flow_ready_out(port->out);
-    return (int)result;
-}
-
-/* Returns 0, or the reason why nothing can be read or written. */
-static int check_open(const struct port *port, const struct flow *flow)
-{
-    if (port->state == PORT_BLANK)
-        return -EBADF;
-    if (port->state == PORT_CONNECTS)
-        return -EAGAIN;
-    if (port->state != PORT_OPEN)
-        return -ENOTCONN;
-    return flow ? 0 : -EBADF;
-}
-
-static int64_t receive(struct subprocess *sub, int fd, void *buffer, size_t size, struct arch_name *name)
-{
-    struct sim *sim = sim_of(sub);
-    struct port *port = net_find(sim, fd);
-    struct net_name from = {.number = -1}; /* no name: there is no sender at the end */
-    if (!port->datagrams)
-        return port->state == PORT_BLANK ? -EBADF : -EOPNOTSUPP;
-    int64_t got = datagram_receive(sim, port, buffer, size, &from);
-    if (got >= 0 && name)
-        net_put_name(&from, name);
-    if (got >= 0 && name && from.number < 0 && !net_has_path(&from))
-        name->length = 0;
-    return got;
-}
-
-static int64_t transmit(struct subprocess *sub, int fd, const void *bytes, size_t size, const struct arch_name *name)
-{
-    struct sim *sim = sim_of(sub);
-    struct port *port = net_find(sim, fd);
-    if (!port->datagrams)
-        return port->state == PORT_BLANK ? -EBADF : -EOPNOTSUPP;
-    struct net_name to;
-    if (name)
-        to = net_name_of(name->bytes, name->length);
-    return datagram_send(sim, port, bytes, size, name ? &to : NULL);
-}
-
-static int64_t read_port(struct subprocess *sub, int fd, void *buffer, size_t size)
-{
-    struct sim *sim = sim_of(sub);
-    struct port *port = net_find(sim, fd);
-    if (port->state == PORT_CLOCK)
-        return calendar_read(sim, port, buffer, size);
-    if (port->datagrams) {
-        int64_t got = datagram_receive(sim, port, buffer, size, NULL);
-        return got > (int64_t)size ? (int64_t)size : got;
-    }
-    int error = check_open(port, port->in);
-    return error ? error : flow_read(sim, port->in, buffer, size);
-}
-
-static int64_t write_port(struct subprocess *sub, int fd, const void *bytes, size_t size)
-{
-    struct sim *sim = sim_of(sub);
-    struct port *port = net_find(sim, fd);
-    if (port->datagrams)
-        return datagram_send(sim, port, bytes, size, NULL);
-    int error = check_open(port, port->out);
-    if (!error && port->in && flow_ready_in(sim, port->in) && port->in->broken)
-        error = -EPIPE; /* the peer has sent a reset */
-    if (error)
-        return error;
-    int64_t put = flow_write(sim, port->out, bytes, size);
-    bool breaks = put > 0 && port->out->sent >= port->out->breaks_at;
-    if (put > 0 && port->in && (breaks || !port->out->reader)) { /* a peer that has gone answers by a reset */
-        flow_break(sim, port->in);
-        flow_break(sim, port->out);
-    }
-    return put;
-}
-
-/* Each part as a call of its own, up to one that finds less than it asked for. */
-static int64_t move_parts(struct subprocess *sub, int fd, const struct iovec *parts, int count, bool reads)
-{
-    int64_t all = 0;
-    for (int i = 0; i < count; i++) {
-        size_t size;
-        void *bytes = arch_fd_part(parts, i, &size);
-        if (!size)
-            continue;
-        int64_t moved = reads ? read_port(sub, fd, bytes, size) : write_port(sub, fd, bytes, size);
-        if (moved <= 0)
-            return all ? all : moved;
-        all += moved;
-        if ((size_t)moved < size)
-            break;
-    }
-    return all;
-}
-
-static int64_t readv_port(struct subprocess *sub, int fd, const struct iovec *parts, int count)
-{
-    struct sim *sim = sim_of(sub);
-    struct port *port = net_find(sim, fd);
-    return port->datagrams ? datagram_receive_parts(sim, port, parts, count) : move_parts(sub, fd, parts, count, true);
-}
-
-static int64_t writev_port(struct subprocess *sub, int fd, const struct iovec *parts, int count)
-{
-    struct sim *sim = sim_of(sub);
-    struct port *port = net_find(sim, fd);
-    return port->datagrams ? datagram_send_parts(sim, port, parts, count) : move_parts(sub, fd, parts, count, false);
-}
-
-static int shut_down(struct subprocess *sub, int fd, int how)
-{
-    struct sim *sim = sim_of(sub);
-    struct port *port = net_find(sim, fd);
-    int error = check_open(port, port->in);
-    if (how < SHUT_READING || how > SHUT_BOTH)
-        return -EINVAL;
-    if (port->datagrams)
-        return datagram_shut_down(sim, port, how);
-    if (port->state == PORT_LISTENS && how != SHUT_WRITING) { /* accepting strands are notified */
-        port->state = PORT_BOUND;
-        net_report(sim, port, ARCH_IN | ARCH_OUT | ARCH_END, sim->now);
-        return 0;
-    }
-    if (error || !port->out)
-        return error == -EBADF ? error : -ENOTCONN;
-    if (how != SHUT_WRITING) {
-        port->in->deaf = true;
-        net_report(sim, port, ARCH_IN | ARCH_END, sim->now);
-    }
-    if (how != SHUT_READING)
-        flow_end(sim, port->out);
-    return 0;
-}
-
 /* ---- the poller ------------------------------------------------------------------------------------------ */
 
 static int watch(struct subprocess *sub, int fd, uint64_t data)
@@ -522,7 +239,7 @@ static int watch(struct subprocess *sub, int fd, uint64_t data)
         return -EEXIST;
     port->watched = true;
     port->data = data;
-    int now = ready(sub, fd);
+    int now = net_ready(sub, fd);
     if (now > 0)
         net_report(sim, port, (uint32_t)now, sim->now);
     return 0;
@@ -554,17 +271,17 @@ const struct platform_fds net_fds = {
     .peer = peer_of,
     .name = name_of,
     .peer_name = peer_name_of,
-    .ready = ready,
-    .read = read_port,
-    .write = write_port,
-    .readv = readv_port,
-    .writev = writev_port,
+    .ready = net_ready,
+    .read = net_read,
+    .write = net_write,
+    .readv = net_readv,
+    .writev = net_writev,
     .share = share_port,
-    .receive = receive,
-    .send = transmit,
-    .shutdown = shut_down,
-    .close = close_port,
-    .blank = blank,
+    .receive = net_receive,
+    .send = net_send,
+    .shutdown = net_shut_down,
+    .close = net_close_port,
+    .blank = net_blank,
     .watch = watch,
     .unwatch = unwatch,
 };

@@ -99,13 +99,32 @@ struct net {
     int last_number, last_path;
 };
 
-/* ---- net.c ---- */
-
 /* The port behind a number; NULL: there is none. */
-struct port *net_find(const struct sim *sim, int fd);
+static inline struct port *net_find(const struct sim *sim, int fd)
+{
+    const struct net *net = sim->net;
+    return net && fd >= 0 && fd < net->room ? net->ports[fd] : NULL;
+}
+
+/* ---- net_ports.c ---- */
+
 /* Make a port without a number; NULL: there is no memory. Give a port a number; returns it, or a negated errno code. */
 struct port *net_make_port(struct sim *sim, enum port_state state);
 int net_enrol(struct sim *sim, struct port *port);
+/* Close a descriptor. Or leave the number in use: calls on it fail from now on. */
+int net_close_port(struct subprocess *sub, int fd);
+int net_blank(struct subprocess *sub, int fd);
+
+/* ---- net_bytes.c: functions of the platform, as platform_type.h has them ---- */
+
+int net_ready(struct subprocess *sub, int fd);
+int64_t net_read(struct subprocess *sub, int fd, void *buffer, size_t size);
+int64_t net_write(struct subprocess *sub, int fd, const void *bytes, size_t size);
+int64_t net_readv(struct subprocess *sub, int fd, const struct iovec *parts, int count);
+int64_t net_writev(struct subprocess *sub, int fd, const struct iovec *parts, int count);
+int64_t net_receive(struct subprocess *sub, int fd, void *buffer, size_t size, struct arch_name *name);
+int64_t net_send(struct subprocess *sub, int fd, const void *bytes, size_t size, const struct arch_name *name);
+int net_shut_down(struct subprocess *sub, int fd, int how);
 
 /* ---- routes.c: addresses ---- */
 
