@@ -103,16 +103,16 @@ void strand_tls_context_close(strand_tls_context *context);
 /**
  * Make streams that are opened with `context` from now on use `other` instead: new certificates, without a restart and
  * without the streams that are open. Further calls replace it again; `other` may itself be replaced. The caller still
- * closes both contexts. Returns 0, or -EINVAL if one of them is missing, or if `other` leads back to `context`. Any
- * thread may call it.
+ * closes both contexts. Returns 0, or -EINVAL if one of them is missing, or if `other` leads back to `context`: by
+ * contexts that replace it, or by names (strand_tls_context_name). Any thread may call it.
  */
 int strand_tls_context_replace(strand_tls_context *context, strand_tls_context *other);
 /** Make servers of `context` use `other` for clients that ask for a host of this name (SNI): its certificate and its
  * protocols. All else stays that of `context`: the versions, what the server asks of clients, the authorities it trusts
  * and the lists of revoked certificates. "*.example.org" stands for all names with one more part in front. The first
  * name that fits counts. A client that asks for another name gets the certificate of `context`. The caller still closes
- * both contexts. Returns 0, or -EINVAL if a context or a name is missing or both contexts are the same, or -ENOMEM. Any
- * thread may call it. */
+ * both contexts. Returns 0, or -EINVAL if a context or a name is missing or `other` leads back to `context`, or
+ * -ENOMEM. Any thread may call it. */
 int strand_tls_context_name(strand_tls_context *context, const char *name, strand_tls_context *other);
 
 /* ---- streams ------------------------------------------------------------------------------------------------ */
@@ -177,7 +177,7 @@ STRAND_BLOCKS int strand_tls_shutdown(strand_tls *tls);
 int strand_tls_close(strand_tls *tls);
 
 /** Get the reason of the last failure of a stream. Returns a sentence, or "" if nothing has failed. The text is valid
- * until the stream is closed; another failure changes it. */
+ * until the stream is closed; a later failure has a text of its own. */
 const char *strand_tls_failure(strand_tls *tls);
 /** Check a result of a call on this stream. Returns a result >= 0 unchanged, and throws STRAND_TLS_ERROR with a negated
  * errno code and the reason (strand_tls_failure). */

@@ -61,15 +61,23 @@ struct tls_bytes {
     size_t start, end, room;
 };
 
+/* The context for a name that clients ask for; it has a reference. */
+struct tls_name {
+    struct tls_name *next;
+    strand_tls_context *context;
+    char name[];
+};
+
 struct strand_tls_context {
     SSL_CTX *ssl;
     BIO_METHOD *carrier; /* how OpenSSL reaches `in` and `out` */
     int references;      /* by CRYPTO_atomic_add, or under the lock where there are no atomics */
     CRYPTO_RWLOCK *lock;
     bool unverified, certified;
-    struct tls_name *names;        /* under the lock, as the next one */
-    strand_tls_context *successor; /* what further streams use, or NULL; it has a reference */
     bool trusting;                 /* it has the certificates to trust; under the lock */
+    strand_tls_context *successor; /* what further streams use, or NULL: tls_links.c has the protocol of these three */
+    struct tls_name *names;
+    strand_tls_context *next;
     enum strand_tls_clients clients;
     size_t protocols_size;
     unsigned char protocols[256];      /* as the handshake has them */
@@ -77,6 +85,12 @@ struct strand_tls_context {
 };
 
 #define TLS_WHY 320
+
+/* A text of strand_tls_failure. */
+struct tls_reason {
+    struct tls_reason *next;
+    char text[];
+};
 
 struct strand_tls {
     SSL *ssl;
@@ -91,8 +105,10 @@ struct strand_tls {
     bool unsent;               /* `out` or `sending` may have bytes */
     int failed, read_failed, write_failed;
     struct tls_bytes in, arriving, out, sending;
-    size_t ask;                          /* the size of the next read */
-    char why[TLS_WHY], refused[TLS_WHY]; /* refused: what the check of the certificate has found */
+    size_t ask;                 /* the size of the next read */
+    const char *why;            /* the last failure, under the context's lock: threads look at it, too */
+    struct tls_reason *reasons; /* all that `why` has been */
+    char refused[TLS_WHY];      /* what the check of the certificate has found */
     char peer[256], protocol[256];
 };
 
@@ -111,14 +127,27 @@ struct strand_tls {
  * that is possible. */
 bool tls_context_trust(strand_tls_context *context);
 
+/** Free a context that has no reference, but not what it leads to. */
+void tls_context_free(strand_tls_context *context);
+
+/* ---- tls_links.c -------------------------------------------------------------------------------------------- */
+
 /** A reference to the context that further streams of this one use. */
 strand_tls_context *tls_context_current(strand_tls_context *context);
+/** A reference to the context for the name that a client asks for, or NULL. */
+strand_tls_context *tls_context_named(strand_tls_context *context, const char *asked);
+
+/* ---- tls_process.c ------------------------------------------------------------------------------------------ */
+
+/** The lock of all links between contexts, or NULL without memory. */
+CRYPTO_RWLOCK *tls_links_lock(void);
 
 /* ---- tls_names.c -------------------------------------------------------------------------------------------- */
 
+/** Whether a name of strand_tls_context_name fits the name that a client asks for. */
+bool tls_names_fit(const char *name, const char *asked);
 /** OpenSSL's callback for the name that a client asks for. `context` is the strand_tls_context. */
 int tls_names_choose(SSL *ssl, int *alert, void *context);
-void tls_names_free(struct tls_name *names);
 
 /* ---- tls_bytes.c -------------------------------------------------------------------------------------------- */
 
@@ -160,6 +189,7 @@ int tls_outcome(strand_tls *tls, int result);
 const char *tls_words(int code);
 /** Note a failure in words, without OpenSSL's. Returns the code. */
 int tls_note(strand_tls *tls, int code, const char *words);
+void tls_reasons_free(strand_tls *tls);
 /** Throw STRAND_TLS_ERROR for a context, with the words and the reason of OpenSSL, whose queue is emptied. */
 STRAND_NORETURN void tls_refuse(int code, const char *words, const char *subject);
 

@@ -32,7 +32,7 @@ static int no_passphrase(char *text, int room, int writing, void *arg)
 /* Whether the queue says no more than that the file has no further entry. */
 static bool at_end(void)
 {
-    unsigned long error = ERR_peek_last_error();
+    unsigned long error = ERR_peek_error();
     bool end = ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
     if (end)
         ERR_clear_error();
@@ -74,7 +74,7 @@ static bool read_trust(SSL_CTX *ssl, BIO *file)
         if (!good)
             return false;
     }
-    return at_end() && count > 0;
+    return count > 0 && at_end();
 }
 
 static bool read_revoked(SSL_CTX *ssl, BIO *file)
@@ -87,7 +87,7 @@ static bool read_revoked(SSL_CTX *ssl, BIO *file)
         if (!good)
             return false;
     }
-    return at_end() && count > 0 && X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
+    return count > 0 && at_end() && X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
 }
 
 /* Let a function read a file or a text. Throws if it cannot. */
@@ -205,7 +205,7 @@ strand_tls_context *strand_tls_context_open(const strand_tls_attr *given)
     context->lock = CRYPTO_THREAD_lock_new();
     context->carrier = tls_carrier_open();
     context->ssl = SSL_CTX_new(TLS_method());
-    if (!context->lock || !context->carrier || !context->ssl)
+    if (!tls_links_lock() || !context->lock || !context->carrier || !context->ssl)
         tls_refuse(-ENOMEM, "no memory", NULL);
     set_rules(context, &attr);
     load_all(context, &attr);
@@ -214,51 +214,10 @@ strand_tls_context *strand_tls_context_open(const strand_tls_attr *given)
     return opened;
 }
 
-void strand_tls_context_close(strand_tls_context *context)
+void tls_context_free(strand_tls_context *context)
 {
-    int left = 0;
-    if (!context || (context->lock && CRYPTO_atomic_add(&context->references, -1, &left, context->lock) && left > 0))
-        return;
-    strand_tls_context_close(context->successor);
-    tls_names_free(context->names);
     SSL_CTX_free(context->ssl);
     BIO_meth_free(context->carrier);
     CRYPTO_THREAD_lock_free(context->lock);
     OPENSSL_free(context);
-}
-
-/* ---- replacing -------------------------------------------------------------------------------------------------- */
-
-strand_tls_context *tls_context_current(strand_tls_context *context)
-{
-    int count;
-    CRYPTO_THREAD_read_lock(context->lock);
-    strand_tls_context *next = context->successor;
-    if (next)
-        CRYPTO_atomic_add(&next->references, 1, &count, next->lock);
-    CRYPTO_THREAD_unlock(context->lock);
-    if (!next) {
-        CRYPTO_atomic_add(&context->references, 1, &count, context->lock);
-        return context;
-    }
-    strand_tls_context *current = tls_context_current(next);
-    strand_tls_context_close(next);
-    return current;
-}
-
-int strand_tls_context_replace(strand_tls_context *context, strand_tls_context *other)
-{
-    if (!context || !other)
-        return -EINVAL;
-    strand_tls_context *current = tls_context_current(other); /* a chain stays short */
-    if (current == context) {
-        strand_tls_context_close(current);
-        return -EINVAL;
-    }
-    CRYPTO_THREAD_write_lock(context->lock);
-    strand_tls_context *old = context->successor;
-    context->successor = current;
-    CRYPTO_THREAD_unlock(context->lock);
-    strand_tls_context_close(old);
-    return 0;
 }

@@ -13,10 +13,36 @@ const char *tls_words(int code)
     return words ? words : "an unknown error";
 }
 
+/* The text of a failure, which lasts as long as the stream. There are few: most failures last. */
+static const char *keep(strand_tls *tls, const char *words)
+{
+    for (struct tls_reason *known = tls->reasons; known; known = known->next)
+        if (strcmp(known->text, words) == 0)
+            return known->text;
+    size_t size = strlen(words) + 1;
+    struct tls_reason *reason = OPENSSL_malloc(sizeof *reason + size);
+    if (!reason)
+        return "there is no memory for the reason";
+    reason->next = tls->reasons;
+    memcpy(reason->text, words, size);
+    tls->reasons = reason;
+    return reason->text;
+}
+
 int tls_note(strand_tls *tls, int code, const char *words)
 {
-    snprintf(tls->why, sizeof tls->why, "%s", words);
+    CRYPTO_THREAD_write_lock(tls->context->lock);
+    tls->why = keep(tls, words);
+    CRYPTO_THREAD_unlock(tls->context->lock);
     return code;
+}
+
+void tls_reasons_free(strand_tls *tls)
+{
+    for (struct tls_reason *reason = tls->reasons, *next; reason; reason = next) {
+        next = reason->next;
+        OPENSSL_free(reason);
+    }
 }
 
 static const char *reason_of(unsigned long error)
@@ -68,13 +94,27 @@ int tls_outcome(strand_tls *tls, int result)
     return tls->failed;
 }
 
+/* Empty the error queue. Returns what it says of the reason, or NULL: an error of the system if there is one, or else
+ * the last error. */
+static const char *take_reason(int *code)
+{
+    const char *reason = NULL;
+    bool of_system = false;
+    for (unsigned long error; (error = ERR_get_error());) {
+        if (!ERR_SYSTEM_ERROR(error) && ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE)
+            *code = -ENOMEM;
+        if (ERR_SYSTEM_ERROR(error) && ERR_GET_REASON(error))
+            reason = tls_words(-ERR_GET_REASON(error));
+        else if (!of_system)
+            reason = reason_of(error);
+        of_system |= ERR_SYSTEM_ERROR(error);
+    }
+    return reason;
+}
+
 void tls_refuse(int code, const char *words, const char *subject)
 {
-    unsigned long error = ERR_peek_last_error();
-    const char *reason = error ? reason_of(error) : NULL;
-    if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE)
-        code = -ENOMEM;
-    ERR_clear_error();
+    const char *reason = take_reason(&code);
     strand_throw_with(&STRAND_TLS_ERROR, STRAND_THROW_INFO(.code = code), "%s%s%s%s", words, subject ? subject : "",
                       reason ? ": " : "", reason ? reason : "");
 }
@@ -83,13 +123,19 @@ const strand_kind STRAND_TLS_ERROR = STRAND_KIND("STRAND_TLS_ERROR", &STRAND_ERR
 
 const char *strand_tls_failure(strand_tls *tls)
 {
-    return tls ? tls->why : "";
+    if (!tls)
+        return "";
+    CRYPTO_THREAD_read_lock(tls->context->lock);
+    const char *why = tls->why;
+    CRYPTO_THREAD_unlock(tls->context->lock);
+    return why ? why : "";
 }
 
 int64_t strand_tls_must(strand_tls *tls, int64_t result)
 {
-    if (result < 0)
-        strand_throw_with(&STRAND_TLS_ERROR, STRAND_THROW_INFO(.code = (int)result), "%s",
-                          tls && tls->why[0] ? tls->why : tls_words((int)result));
-    return result;
+    if (result >= 0)
+        return result;
+    const char *why = strand_tls_failure(tls);
+    strand_throw_with(&STRAND_TLS_ERROR, STRAND_THROW_INFO(.code = (int)result), "%s",
+                      why[0] ? why : tls_words((int)result));
 }

@@ -3,30 +3,12 @@
  */
 #include "tls.h"
 
-struct tls_name {
-    struct tls_name *next;
-    strand_tls_context *context;
-    char name[];
-};
-
-static bool fits(const char *name, const char *asked)
+bool tls_names_fit(const char *name, const char *asked)
 {
     if (strncmp(name, "*.", 2) != 0)
         return OPENSSL_strcasecmp(name, asked) == 0;
     const char *dot = strchr(asked, '.');
     return dot && dot != asked && OPENSSL_strcasecmp(name + 1, dot) == 0;
-}
-
-/* A reference to the context of this name, or NULL. */
-static strand_tls_context *find(strand_tls_context *context, const char *asked)
-{
-    CRYPTO_THREAD_read_lock(context->lock);
-    struct tls_name *entry = context->names;
-    while (entry && !fits(entry->name, asked))
-        entry = entry->next;
-    strand_tls_context *found = entry ? tls_context_current(entry->context) : NULL;
-    CRYPTO_THREAD_unlock(context->lock);
-    return found;
 }
 
 /* Take the certificate and the protocols of another context. OpenSSL would take its trust too: which clients the server
@@ -47,7 +29,7 @@ int tls_names_choose(SSL *ssl, int *alert, void *context)
     (void)alert;
     const char *asked = SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name);
     strand_tls *tls = SSL_get_app_data(ssl);
-    strand_tls_context *found = asked && SSL_is_server(ssl) && !tls->named ? find(context, asked) : NULL;
+    strand_tls_context *found = asked && SSL_is_server(ssl) && !tls->named ? tls_context_named(context, asked) : NULL;
     if (!found)
         return SSL_TLSEXT_ERR_OK;
     if (!found->certified || !take_certificate(ssl, tls->context, found)) {
@@ -56,35 +38,4 @@ int tls_names_choose(SSL *ssl, int *alert, void *context)
     }
     tls->named = found;
     return SSL_TLSEXT_ERR_OK;
-}
-
-void tls_names_free(struct tls_name *names)
-{
-    while (names) {
-        struct tls_name *next = names->next;
-        strand_tls_context_close(names->context);
-        OPENSSL_free(names);
-        names = next;
-    }
-}
-
-int strand_tls_context_name(strand_tls_context *context, const char *name, strand_tls_context *other)
-{
-    if (!context || !name || !*name || !other || other == context)
-        return -EINVAL;
-    size_t size = strlen(name) + 1;
-    struct tls_name *entry = OPENSSL_malloc(sizeof *entry + size);
-    if (!entry)
-        return -ENOMEM;
-    int count;
-    CRYPTO_atomic_add(&other->references, 1, &count, other->lock);
-    *entry = (struct tls_name){.context = other};
-    memcpy(entry->name, name, size);
-    CRYPTO_THREAD_write_lock(context->lock);
-    struct tls_name **end = &context->names;
-    while (*end)
-        end = &(*end)->next;
-    *end = entry;
-    CRYPTO_THREAD_unlock(context->lock);
-    return 0;
 }

@@ -20,6 +20,7 @@ void tls_lock(strand_tls *tls)
 static void destroy(strand_tls *tls)
 {
     SSL_free(tls->ssl);
+    tls_reasons_free(tls);
     strand_tls_context_close(tls->context);
     strand_tls_context_close(tls->named);
     tls_bytes_free(&tls->in);

@@ -251,11 +251,13 @@ static void check_no_context(const strand_tls_attr *attr, const char *words)
 TEST_INSIDE(a_context_that_cannot_be_made_says_why)
 {
     make_others();
-    check_no_context(STRAND_TLS_ATTR(.certificates = "/nowhere/own.pem"), "certificates of /nowhere/own.pem: ");
+    check_no_context(STRAND_TLS_ATTR(.certificates = "/nowhere/own.pem"),
+                     "certificates of /nowhere/own.pem: No such file");
+    check_no_context(STRAND_TLS_ATTR(.certificates = "/dev/null/own.pem"), "own.pem: Not a directory");
     check_no_context(STRAND_TLS_ATTR(.certificates = server.public_pem), "key of a text: ");
     check_no_context(STRAND_TLS_ATTR(.certificates = server.public_pem, .key = person.pem), "key values mismatch");
     check_no_context(STRAND_TLS_ATTR(.key = person.pem), "a key without a certificate");
-    check_no_context(STRAND_TLS_ATTR(.trust = "/dev/null"), "trusted certificates of /dev/null");
+    check_no_context(STRAND_TLS_ATTR(.trust = "/dev/null"), "trusted certificates of /dev/null: no start line");
     check_no_context(STRAND_TLS_ATTR(.revoked = "/dev/null"), "revoked certificates of /dev/null");
     check_no_context(STRAND_TLS_ATTR(.protocols = "h2,,http/1.1"), "name of a protocol");
     check_no_context(&(strand_tls_attr){0}, "without its size");

@@ -99,6 +99,48 @@ TEST_INSIDE(certificates_are_replaced_without_a_restart)
     close_contexts();
 }
 
+TEST_INSIDE(contexts_lead_to_each_other_in_no_circle)
+{
+    enum { COUNT = 5 };
+    make_hosts();
+    strand_tls_context *all[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        all[i] = strand_tls_context_open(STRAND_TLS_ATTR(.certificates = server.pem));
+    CHECK_EQ(strand_tls_context_name(all[0], "example.net", all[1]), 0);
+    CHECK_EQ(strand_tls_context_name(all[0], "example.com", all[2]), 0);
+    CHECK_EQ(strand_tls_context_replace(all[1], all[3]), 0);
+    CHECK_EQ(strand_tls_context_name(all[2], "example.net", all[3]), 0);
+    CHECK_EQ(strand_tls_context_name(all[1], "example.org", all[0]), -EINVAL);
+    CHECK_EQ(strand_tls_context_replace(all[2], all[0]), -EINVAL);
+    CHECK_EQ(strand_tls_context_name(all[3], "example.org", all[0]), -EINVAL);
+    CHECK_EQ(strand_tls_context_replace(all[3], all[2]), -EINVAL);
+    CHECK_EQ(strand_tls_context_replace(all[3], all[4]), 0);
+    CHECK_EQ(strand_tls_context_replace(all[4], all[0]), -EINVAL);
+    for (int i = 0; i < COUNT; i++)
+        strand_tls_context_close(all[i]);
+}
+
+static strand_tls_context *ends[2];
+
+static void *replace_end(void *i)
+{
+    return TEST_PTR(strand_tls_context_replace(ends[i != NULL], ends[i == NULL]));
+}
+
+TEST_RACE(of_two_contexts_that_replace_each_other_at_the_same_time_one_is_refused)
+{
+    for (int turn = 0; turn < 20; turn++) {
+        for (int i = 0; i < 2; i++)
+            ends[i] = strand_tls_context_open(NULL);
+        STRAND_SCOPE(scope);
+        strand both[] = {strand_spawn(scope, replace_end, NULL), strand_spawn(scope, replace_end, TEST_PTR(1))};
+        intptr_t results[] = {(intptr_t)strand_join(both[0]), (intptr_t)strand_join(both[1])};
+        CHECK_EQ(results[0] + results[1], -EINVAL);
+        strand_tls_context_close(ends[0]);
+        strand_tls_context_close(ends[1]);
+    }
+}
+
 /* ---- programs of others ----------------------------------------------------------------------------------------- */
 
 static int listener;

@@ -288,3 +288,41 @@ TEST_INSIDE(a_result_becomes_an_exception_with_its_reason)
     strand_exception_release(e);
     close_all();
 }
+
+TEST_INSIDE(the_reason_of_a_failure_stays_as_it_is)
+{
+    open_all();
+    shake();
+    CHECK_EQ(strand_shutdown(pair[0], SHUT_WR), 0);
+    CHECK_EQ(strand_tls_write(client, "w", 1), -EPIPE);
+    const char *first = strand_tls_failure(client);
+    CHECK_STR(first, "Broken pipe");
+    CHECK_EQ(strand_tls_close(served), 0);
+    CHECK_EQ(next(client), -ECONNABORTED);
+    CHECK_CONTAINS(strand_tls_failure(client), "bytes may be missing");
+    CHECK_STR(first, "Broken pipe");
+    CHECK_EQ(strand_tls_close(client), 0);
+    close_contexts();
+}
+
+static void *write_in_vain(void *arg)
+{
+    CHECK_EQ(strand_tls_write(client, "w", 1), -EPIPE);
+    return arg;
+}
+
+TEST_RACE(a_strand_looks_at_the_reason_while_another_one_fails)
+{
+    open_all();
+    shake();
+    CHECK_EQ(strand_shutdown(pair[0], SHUT_WR), 0);
+    {
+        STRAND_SCOPE(scope);
+        strand writer = strand_spawn(scope, write_in_vain, NULL);
+        while (!*strand_tls_failure(client))
+            strand_yield();
+        CHECK_STR(strand_tls_failure(client), "Broken pipe");
+        strand_join(writer);
+    }
+    close_all();
+}
