@@ -55,6 +55,13 @@
 #include <errno.h>
 #include <string.h>
 
+/* What one write encrypts at most, and a buffer that an idle stream may keep. */
+#define TLS_PART ((size_t)64 << 10)
+#define TLS_KEPT ((size_t)4 << 10)
+/* A buffer that has room for an encrypted part, and how many of them a context keeps for its streams. */
+#define TLS_ROOM (TLS_PART + ((size_t)4 << 10))
+#define TLS_SPARES 8
+
 /* A queue of bytes in one piece of memory. */
 struct tls_bytes {
     unsigned char *at;
@@ -79,6 +86,8 @@ struct strand_tls_context {
     struct tls_name *names;
     strand_tls_context *next;
     enum strand_tls_clients clients;
+    int spares;
+    unsigned char *spare[TLS_SPARES]; /* buffers of TLS_ROOM bytes that no stream uses, under the lock */
     size_t protocols_size;
     unsigned char protocols[256];      /* as the handshake has them */
     unsigned char session_context[16]; /* of its own: no other context resumes its sessions */
@@ -117,15 +126,16 @@ struct strand_tls {
 
 /* A step that OpenSSL could not finish without bytes from the peer. */
 #define TLS_WANTS_BYTES (-EAGAIN)
-/* What one write encrypts at most, and a buffer that an idle stream may keep. */
-#define TLS_PART ((size_t)64 << 10)
-#define TLS_KEPT ((size_t)4 << 10)
 
 /* ---- tls_context.c ------------------------------------------------------------------------------------------ */
 
 /** Load the system's trust if none was given: it takes some milliseconds, which a server does not need. Returns whether
  * that is possible. */
 bool tls_context_trust(strand_tls_context *context);
+
+/** A buffer of TLS_ROOM bytes: one that was given back, whose pages are there, if there is one. NULL without memory. */
+unsigned char *tls_spare_take(strand_tls_context *context);
+void tls_spare_give(strand_tls_context *context, unsigned char *buffer);
 
 /** Free a context that has no reference, but not what it leads to. */
 void tls_context_free(strand_tls_context *context);
@@ -158,6 +168,9 @@ bool tls_carrier_set(strand_tls *tls);
 /** Room for more bytes at the end. Returns whether there was memory. */
 bool tls_bytes_reserve(struct tls_bytes *bytes, size_t more);
 void tls_bytes_free(struct tls_bytes *bytes);
+/** Under the lock: before so many bytes are encrypted, let `out` have room for them at once. Without memory it grows
+ * later, or does not. */
+void tls_bytes_expect(strand_tls *tls, size_t size);
 static inline size_t tls_bytes_count(const struct tls_bytes *bytes)
 {
     return bytes->end - bytes->start;
@@ -174,6 +187,11 @@ int tls_send_some(strand_tls *tls);
 void tls_writer_done(strand_tls **writer);
 /** At the end of a call that has no role any more: send what waits, unless a writer does [TL3]. */
 void tls_send_left(strand_tls *tls);
+
+/* ---- tls_open.c ---------------------------------------------------------------------------------------------- */
+
+/** Free a stream, but not its descriptor. */
+void tls_destroy(strand_tls *tls);
 
 /* ---- tls_stream.c -------------------------------------------------------------------------------------------- */
 

@@ -39,6 +39,28 @@ void tls_bytes_free(struct tls_bytes *bytes)
     *bytes = (struct tls_bytes){0};
 }
 
+void tls_bytes_expect(strand_tls *tls, size_t size)
+{
+    struct tls_bytes *out = &tls->out;
+    if (size <= TLS_KEPT || tls_bytes_count(out) || out->room >= TLS_ROOM)
+        return;
+    tls_bytes_free(out);
+    out->at = tls_spare_take(tls->context);
+    out->room = out->at ? TLS_ROOM : 0;
+}
+
+/* Free what is too large for a stream that waits. */
+static void shrink(strand_tls *tls, struct tls_bytes *drained)
+{
+    if (drained->room == TLS_ROOM) {
+        tls_spare_give(tls->context, drained->at);
+        *drained = (struct tls_bytes){0};
+    } else if (drained->room > TLS_KEPT) {
+        tls_bytes_free(drained);
+    }
+    drained->start = drained->end = 0;
+}
+
 /* ---- what OpenSSL calls -------------------------------------------------------------------------------------- */
 
 static int carry_in(BIO *bio, char *to, size_t size, size_t *done)
@@ -258,9 +280,7 @@ static int send_taken(strand_tls *tls)
             return (int)sent;
         sending->start += (size_t)sent;
     }
-    if (sending->room > TLS_KEPT)
-        tls_bytes_free(sending);
-    sending->start = sending->end = 0;
+    shrink(tls, sending);
     return 0;
 }
 

@@ -183,6 +183,27 @@ bool tls_context_trust(strand_tls_context *context)
     return trusting;
 }
 
+/* ---- buffers ---------------------------------------------------------------------------------------------------- */
+
+unsigned char *tls_spare_take(strand_tls_context *context)
+{
+    CRYPTO_THREAD_write_lock(context->lock);
+    unsigned char *spare = context->spares ? context->spare[--context->spares] : NULL;
+    CRYPTO_THREAD_unlock(context->lock);
+    return spare ? spare : OPENSSL_malloc(TLS_ROOM);
+}
+
+void tls_spare_give(strand_tls_context *context, unsigned char *buffer)
+{
+    CRYPTO_THREAD_write_lock(context->lock);
+    bool kept = context->spares < TLS_SPARES;
+    if (kept)
+        context->spare[context->spares++] = buffer;
+    CRYPTO_THREAD_unlock(context->lock);
+    if (!kept)
+        OPENSSL_free(buffer);
+}
+
 /* ---- opening and closing --------------------------------------------------------------------------------------- */
 
 static void drop(strand_tls_context **context)
@@ -216,6 +237,8 @@ strand_tls_context *strand_tls_context_open(const strand_tls_attr *given)
 
 void tls_context_free(strand_tls_context *context)
 {
+    for (int i = 0; i < context->spares; i++)
+        OPENSSL_free(context->spare[i]);
     SSL_CTX_free(context->ssl);
     BIO_meth_free(context->carrier);
     CRYPTO_THREAD_lock_free(context->lock);

@@ -152,13 +152,20 @@ static void close_both(void)
     close_contexts();
 }
 
+/* A reader that has the first record of a ticket, and waits for the others. */
+static strand read_amid(strand_scope scope)
+{
+    send_first_record();
+    strand reader = strand_spawn(scope, read_on, NULL);
+    test_await_blocked("waits for descriptor", 1);
+    return reader;
+}
+
 /* Let the client have read the first record, and nothing more, when the reader has left. */
 static void read_first_record(void)
 {
     STRAND_SCOPE(scope);
-    send_first_record();
-    strand reader = strand_spawn(scope, read_on, NULL);
-    test_await_blocked("waits for descriptor", 1);
+    strand reader = read_amid(scope);
     strand_cancel(reader, "because");
     CHECK(test_join_interrupted(reader));
 }
@@ -190,16 +197,20 @@ TEST_INSIDE(a_shutdown_reads_the_rest_of_a_ticket)
     close_both();
 }
 
+/* A writer that waits for this reader. */
+static strand write_amid(strand_scope scope)
+{
+    strand writer = strand_spawn(scope, write_byte, NULL);
+    test_await_blocked("waits for condition", 1);
+    return writer;
+}
+
 TEST_INSIDE(a_write_lets_the_reader_read_the_rest_of_a_ticket)
 {
     open_both();
     {
         STRAND_SCOPE(scope);
-        send_first_record();
-        strand reader = strand_spawn(scope, read_on, NULL);
-        test_await_blocked("waits for descriptor", 1);
-        strand writer = strand_spawn(scope, write_byte, NULL);
-        test_await_blocked("waits for condition", 1);
+        strand reader = read_amid(scope), writer = write_amid(scope);
         send_others();
         CHECK_EQ((intptr_t)strand_join(writer), 1);
         CHECK_EQ(hear_peer(), 'w');
@@ -214,11 +225,7 @@ TEST_INSIDE(a_reader_that_leaves_gives_the_rest_of_a_ticket_to_the_writer)
     open_both();
     {
         STRAND_SCOPE(scope);
-        send_first_record();
-        strand reader = strand_spawn(scope, read_on, NULL);
-        test_await_blocked("waits for descriptor", 1);
-        strand writer = strand_spawn(scope, write_byte, NULL);
-        test_await_blocked("waits for condition", 1);
+        strand reader = read_amid(scope), writer = write_amid(scope);
         strand_cancel(reader, "because");
         CHECK(test_join_interrupted(reader));
         test_await_blocked("waits for descriptor", 1);
