@@ -290,12 +290,12 @@ endef
 varied = $(if $(BENCH),$(filter actor_pool%,$(BENCH)),all)
 ifneq ($(SMOKE),)
 bench:
-	$(call setup,bench)
+	$(call setup,bench $(satellites))
 	$(again) do-smoke >&2
 	@BENCH_SMOKE=1 BENCH_GROWTH=$(if $(BENCH),,1) STRAND_BENCH_BIN=$(abspath $(OUT)/smoke) bench/run $(BENCH)
 else
 bench:
-	$(call setup,bench)
+	$(call setup,bench $(satellites))
 	$(again) do-$@ >&2
 	$(if $(varied),$(foreach v,$(variants),$(call build-variant,$(v))$(newline)))
 	@STRAND_BENCH_BIN=$(abspath $(OUT)/bench) bench/run $(BENCH)
@@ -305,7 +305,7 @@ endif
 # each plot. The report shows a program that fails; the target fails then, once all is measured.
 record := $(OUT)/bench/report.txt
 bench-peers:
-	$(call install-packages,bench)
+	$(call install-packages,bench $(satellites))
 	-$(call install-packages,peers)
 	$(again) do-bench >&2
 	@rm -f $(OUT)/bench/report.html $(record); status=0; \
@@ -536,9 +536,13 @@ $(OUT)/libstrand-$(1).so: $(OUT)/obj/libstrand-$(1).o tools/exports-$(1).map $(O
 	$(CC) -shared -Wl,-soname,$(soname:libstrand%=libstrand-$(1)%) -Wl,-z,nodelete -Wl,--version-script=tools/exports-$(1).map \
 		$(link-flags) $(if $(sanitize),,-Wl,-z,defs) $(LDFLAGS) $$< -L$(OUT) -lstrand $(call foreign-libraries,$(1)) -o $$@
 	ln -sf libstrand-$(1).so $(OUT)/$(soname:libstrand%=libstrand-$(1)%)
-# Tests of the satellite are those of its name.
+# Tests and benchmarks of the satellite are those of its name.
 $(test-programs)/spec/$(1)_%: $(test-objects)/spec/$(1)_%.o $(harness) $(or $(HARDENED),$(OUT))/libstrand-$(1).a $(library)
 	$$(call link,$(CC),$(run-library) $(call foreign-libraries,$(1)))
+$(foreach k,bench smoke,$(OUT)/$(k)/$(1)) $(foreach k,bench smoke,$(OUT)/$(k)/$(1)_load): $(OUT)/%: $(OUT)/obj/%.o $(OUT)/libstrand-$(1).a $(library)
+	$$(call link,$(CC),$(call foreign-libraries,$(1)))
+$(foreach k,bench smoke,$(OUT)/$(k)/floor_$(1)): $(OUT)/%: $(OUT)/obj/%.o
+	$$(call link,$(CC),$(call foreign-libraries,$(1)))
 endef
 
 # ---- the manual, and installing -----------------------------------------------------------------------------------------
@@ -598,7 +602,9 @@ fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/*.c))
 # What the server reads of a request, without its sockets.
 request-fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/httpd/*.c)) \
 	$(patsubst %,$(OUT)/obj/examples/%.o,common/framing httpd/request)
-benches := $(patsubst bench/%,$(OUT)/bench/%,$(basename $(wildcard bench/*.c bench/*.cc)))
+# Those of a satellite that is left out are left out too.
+bench-sources := $(filter-out $(foreach s,$(missing-satellites),bench/$(s).c bench/$(s)_% bench/floor_$(s).c),$(wildcard bench/*.c bench/*.cc))
+benches := $(patsubst bench/%,$(OUT)/bench/%,$(basename $(bench-sources)))
 
 # compile FLAGS: a source to an object
 define compile
@@ -805,7 +811,7 @@ do-fault: do-lib $(fault)
 
 all-sources := $(filter-out $(foreach s,$(missing-satellites),tests/spec/$(s)_%),$(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz fuzz/httpd sizes instructions,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc)))
 do-objects: $(lib-objects) $(foreach s,$(built-satellites),$(call satellite-objects,$(s))) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
-	$(patsubst %,$(OUT)/obj/%.o,$(basename $(example-sources) $(wildcard bench/*.c bench/*.cc)))
+	$(patsubst %,$(OUT)/obj/%.o,$(basename $(example-sources) $(bench-sources)))
 
 $(foreach s,$(built-satellites),$(eval $(call satellite,$(s))))
 
