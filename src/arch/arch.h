@@ -318,14 +318,15 @@ bool arch_poller_has(struct arch_poller *poller, int fd, uint64_t data);
 
 struct iovec;
 
-/* Calls are added to a queue that the kernel shares, and begin when a thread enters the ring. The kernel reports each
- * end once, in no particular order. The owner of the ring serialises all functions but arch_uring_enter. */
+/* Calls are added to a queue that the kernel shares, and begin when a thread enters the ring, in their order. The
+ * kernel reports each end once, in no particular order. The owner of the ring serialises all functions but
+ * arch_uring_enter. */
 struct arch_uring {
     int fd;
     bool refuses;           /* entering has failed for good: a sandbox that the program has put on meanwhile */
     uint64_t able;          /* a bit for each enum arch_uring_kind */
     uint32_t entries, room; /* calls that fit into the queue; calls whose ends fit into the other one */
-    uint64_t added, shown;  /* positions: behind the last call that was added, and that the kernel may take */
+    uint64_t added;         /* the position behind the last call that was added */
     void *rings, *calls;
     size_t rings_size, calls_size;
     _Atomic uint32_t *sq_head, *sq_tail, *cq_head, *cq_tail;
@@ -360,15 +361,15 @@ void arch_uring_close(struct arch_uring *ring);
  * is no ring. */
 void arch_uring_orphan(struct arch_uring *ring, int other);
 /* Add a call. What it points to stays until its end; data: not NULL, and unique among the calls under way. A cancel has
- * no data, and reports no end. Returns the call's position, or -EAGAIN: the queue is full, or so
- * many ends may come that they would not find room. */
+ * no data, and reports no end. Returns the call's position, or -EAGAIN: the queue is full, or so many ends may come
+ * that they would not find room. */
 int64_t arch_uring_add(struct arch_uring *ring, const struct arch_uring_call *call, void *data);
-/* Take back a call that has been added, and not been shown to the kernel since. Returns false if it was. */
+/* How many calls were added and have not begun. While a thread enters the ring, the number may be too high. */
+uint32_t arch_uring_waiting(const struct arch_uring *ring);
+/* Take back a call. No thread enters the ring meanwhile. Returns false if it has begun. */
 bool arch_uring_take_back(struct arch_uring *ring, int64_t position);
-/* Show to the kernel what was added. Returns how many calls arch_uring_enter has to begin for that. */
-unsigned arch_uring_show(struct arch_uring *ring);
-/* Begin `count` calls that were shown; then, if waits, wait for an end. Any thread. Returns how many have begun, or a
- * negated errno code: after -EAGAIN, -EBUSY and -EINTR the caller takes the ends and tries again. */
+/* Begin `count` calls; then, if waits, wait for an end. Any thread. Returns how many have begun, or a negated errno
+ * code: after -EAGAIN, -EBUSY and -EINTR the caller takes the ends and tries again. */
 int arch_uring_enter(struct arch_uring *ring, unsigned count, bool waits);
 /* Whether there are ends to be taken. Any thread, at any time. */
 bool arch_uring_has_ends(const struct arch_uring *ring);
@@ -376,8 +377,8 @@ bool arch_uring_has_ends(const struct arch_uring *ring);
 int arch_uring_take(struct arch_uring *ring, struct arch_uring_end *out, int most);
 /* How many threads the kernel has made in this process for such calls; 0: it has made none, or they can't be seen. */
 int arch_uring_workers(void);
-/* After a failed enter: take a call back that was shown, and that the kernel has not begun. Returns its data, or NULL:
- * there is none. No thread enters the ring meanwhile, or again. */
+/* Remove a call that has not begun and never will. No thread enters the ring meanwhile, or again. Returns its data, or
+ * NULL: there is none. */
 void *arch_uring_take_refused(struct arch_uring *ring);
 
 /* ---- fd.c: descriptors. None of these calls waits on a non-blocking descriptor ------------------------------ */

@@ -159,32 +159,29 @@ static void fill(struct io_uring_sqe *sqe, const struct arch_uring_call *call, v
     }
 }
 
+uint32_t arch_uring_waiting(const struct arch_uring *ring)
+{
+    return (uint32_t)ring->added - atomic_load_explicit(ring->sq_head, memory_order_acquire); /* [UR1] */
+}
+
 /* Each call has one end, also a cancel, and one that was taken back. Ends that found no room would stay with the
  * kernel. */
 int64_t arch_uring_add(struct arch_uring *ring, const struct arch_uring_call *call, void *data)
 {
-    uint32_t begun = atomic_load_explicit(ring->sq_head, memory_order_acquire); /* [UR1] */
     uint32_t ended = atomic_load_explicit(ring->cq_head, memory_order_relaxed);
-    if ((uint32_t)ring->added - begun >= ring->entries || (uint32_t)ring->added - ended >= ring->room)
+    if (arch_uring_waiting(ring) >= ring->entries || (uint32_t)ring->added - ended >= ring->room)
         return -EAGAIN;
     fill(call_at(ring, ring->added), call, data);
+    atomic_store_explicit(ring->sq_tail, (uint32_t)ring->added + 1, memory_order_release); /* [UR1] */
     return (int64_t)ring->added++;
 }
 
 bool arch_uring_take_back(struct arch_uring *ring, int64_t position)
 {
-    if ((uint64_t)position < ring->shown)
+    if ((uint64_t)position < ring->added - arch_uring_waiting(ring))
         return false;
     *call_at(ring, (uint64_t)position) = (struct io_uring_sqe){.opcode = IORING_OP_NOP};
     return true;
-}
-
-unsigned arch_uring_show(struct arch_uring *ring)
-{
-    unsigned count = (unsigned)(ring->added - ring->shown);
-    ring->shown = ring->added;
-    atomic_store_explicit(ring->sq_tail, (uint32_t)ring->added, memory_order_release); /* [UR1] */
-    return count;
 }
 
 int arch_uring_enter(struct arch_uring *ring, unsigned count, bool waits)
@@ -217,10 +214,8 @@ int arch_uring_take(struct arch_uring *ring, struct arch_uring_end *out, int mos
 void *arch_uring_take_refused(struct arch_uring *ring)
 {
     void *data = NULL;
-    uint32_t head = atomic_load_explicit(ring->sq_head, memory_order_acquire); /* [UR1] */
-    while (!data && (uint32_t)ring->added != head)
+    while (!data && arch_uring_waiting(ring))
         data = (void *)(uintptr_t)call_at(ring, --ring->added)->user_data;
-    ring->shown = ring->added;
     atomic_store_explicit(ring->sq_tail, (uint32_t)ring->added, memory_order_release); /* [UR1] */
     return data;
 }

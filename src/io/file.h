@@ -15,8 +15,9 @@
  *           the epoch of the node are under the ring's lock.
  * INVARIANTS [FI1] an op that changes something is never left: it happens and returns its result, or it is interrupted
  *           and never begins. [FI2] while an op that is not left runs, its descriptors are entered: their numbers are
- *           not given to others. An op that was left and begins late may use a number that has been reused; it changes
- *           nothing, and nobody sees what it finds.
+ *           not given to others. An op that was left to the kernel has begun, so the kernel has its file. One that was
+ *           left to a thread and begins late may use a number that has been reused; it changes nothing, and nobody sees
+ *           what it finds.
  * NOT DONE  reads on the calling thread that may block: all strands of the pool would wait for the disk. Leaving a
  *           write: nobody would know whether it happened. The caller's buffer in a read that is left: the system would
  *           write to memory that is another object's by then.

@@ -73,24 +73,36 @@ static bool is_for_a_thread(int64_t result)
     return result == -EAGAIN || result == -EOPNOTSUPP || result == -ECANCELED || result == -EINVAL;
 }
 
+/* Takes the op back, or leaves it if that may be. Returns whether the strand need not wait for it. */
+static bool let_go(struct thread *thread, struct pool *pool, struct file_op *op, bool leaves, enum file_fate *fate)
+{
+    pool_uring_lock(thread, pool);
+    if (op->over)
+        *fate = FILE_RAN;
+    else if (pool_uring_take_back(pool, &op->entry)) /* [FI1] */
+        *fate = FILE_INTERRUPTED;
+    else if (leaves && pool_uring_has_begun(pool, &op->entry)) { /* [FI2] */
+        op->entry.drop = drop;
+        *fate = FILE_LEFT;
+    } else
+        *fate = FILE_NOT_RUN;
+    pool_uring_unlock(thread, pool);
+    return *fate != FILE_NOT_RUN;
+}
+
 /* The strand is interrupted. Returns how the op ends for it. */
 static enum file_fate give_up(struct thread **thread, struct cb *me, struct pool *pool, struct file_op *op, bool leaves)
 {
-    pool_uring_lock(*thread, pool);
-    bool over = op->over, back = !over && pool_uring_take_back(pool, &op->entry); /* [FI1] */
-    if (!over && !back && leaves)
-        op->entry.drop = drop;
-    pool_uring_unlock(*thread, pool);
-    if (back)
-        return FILE_INTERRUPTED;
-    if (!over && leaves) {
-        pool_uring_cancel(*thread, pool, &op->entry);
-        return FILE_LEFT;
+    enum file_fate fate;
+    if (!let_go(*thread, pool, op, false, &fate)) {
+        if (op->kind != ARCH_URING_ALLOCATE) /* half of which may have happened */
+            pool_uring_cancel(*thread, pool, &op->entry);
+        if (!let_go(*thread, pool, op, leaves, &fate))
+            while (!await(thread, me, pool, op, WAIT_FLOOR_MOST))
+                ;
     }
-    if (!over && op->kind != ARCH_URING_ALLOCATE) /* half of which may have happened */
-        pool_uring_cancel(*thread, pool, &op->entry);
-    while (!over)
-        over = await(thread, me, pool, op, WAIT_FLOOR_MOST);
+    if (fate == FILE_INTERRUPTED || fate == FILE_LEFT)
+        return fate;
     return is_for_a_thread(op->result) || op->result == -EINTR ? FILE_INTERRUPTED : FILE_RAN;
 }
 

@@ -22,7 +22,6 @@ struct pool_uring {
     struct pool *pool;
     atomic_flag lock;
     uint32_t under_way; /* calls that were queued and have not ended */
-    uint32_t owed;      /* calls that were shown, and that the kernel had no memory to begin */
     int inside;         /* threads that enter the ring now */
     struct arch_uring ring;
 };
@@ -134,7 +133,7 @@ void pool_uring_close(struct pool *pool)
         return;
     pool_uring_enter_(NULL, pool);
     while (uring->under_way) { /* [UR4] */
-        if (uring->ring.refuses || uring->owed || arch_uring_enter(&uring->ring, 0, true) < 0)
+        if (uring->ring.refuses || arch_uring_waiting(&uring->ring) || arch_uring_enter(&uring->ring, 0, true) < 0)
             arch_nap(LOOK_NS);
         pool_uring_enter_(NULL, pool);
     }
@@ -152,35 +151,37 @@ void pool_uring_orphan(struct pool *pool)
 
 /* ---- calls ---------------------------------------------------------------------------------------------------- */
 
+/* Under the lock. */
+static void show_waiting(struct pool_uring *uring)
+{
+    atomic_store_explicit(&uring->pool->unentered, arch_uring_waiting(&uring->ring), memory_order_relaxed); /* [UR2] */
+}
+
 static bool is_passing(int error)
 {
     return error == -EAGAIN || error == -EBUSY || error == -EINTR;
 }
 
-/* Under the lock: ends the calls that have not begun and never will, if no thread is about to begin them. */
+/* Under the lock, if no thread is about to begin them: ends the calls that have not begun and never will. */
 static void refuse_all(struct pool_uring *uring, struct batch *woken, struct uring_entry **dropped)
 {
     struct uring_entry *entry;
-    if (uring->inside)
-        return;
-    while ((entry = arch_uring_take_refused(&uring->ring)))
+    while (!uring->inside && (entry = arch_uring_take_refused(&uring->ring)))
         end(uring, entry, -ECANCELED, woken, dropped);
-    uring->owed = 0;
-    atomic_store_explicit(&uring->pool->unentered, 0, memory_order_relaxed);
 }
 
-/* Under the lock, after an attempt to begin `count` calls. Returns whether the next attempt may begin more. */
-static bool has_entered(struct pool_uring *uring, uint32_t count, int begun, struct batch *woken,
-                        struct uring_entry **dropped)
+/* Under the lock, which it releases meanwhile: begins the calls that wait. Returns whether more may begin at once. */
+static bool begin_calls(struct thread *thread, struct pool_uring *uring)
 {
-    uint32_t left = count - (begun > 0 ? (uint32_t)begun : 0);
+    uint32_t count = uring->ring.refuses ? 0 : arch_uring_waiting(&uring->ring);
+    atomic_store_explicit(&uring->pool->unentered, 0, memory_order_relaxed); /* [UR2] */
+    uring->inside++;
+    pool_uring_unlock(thread, uring->pool);
+    int begun = count ? arch_uring_enter(&uring->ring, count, false) : 0;
+    pool_uring_lock(thread, uring->pool);
     uring->inside--;
-    uring->owed += left;
-    atomic_fetch_add_explicit(&uring->pool->unentered, left, memory_order_relaxed); /* [UR2] */
     uring->ring.refuses |= begun < 0 && !is_passing(begun);
-    if (uring->ring.refuses)
-        refuse_all(uring, woken, dropped);
-    return begun > 0 && left; /* the kernel has stopped behind a call that it refuses */
+    return begun > 0 && arch_uring_waiting(&uring->ring); /* the kernel stops behind a call that it refuses */
 }
 
 void pool_uring_enter_(struct thread *thread, struct pool *pool)
@@ -189,18 +190,12 @@ void pool_uring_enter_(struct thread *thread, struct pool *pool)
     struct uring_entry *dropped = NULL;
     struct batch woken;
     batch_init(&woken);
-    bool again = true;
     pool_uring_lock(thread, pool);
-    while (again) {
-        uint32_t count = arch_uring_show(&uring->ring) + uring->owed;
-        uring->owed = 0;
-        atomic_store_explicit(&pool->unentered, 0, memory_order_relaxed); /* [UR2] */
-        uring->inside++;
-        pool_uring_unlock(thread, pool);
-        int begun = count ? arch_uring_enter(&uring->ring, count, false) : 0;
-        pool_uring_lock(thread, pool);
-        again = has_entered(uring, count, begun, &woken, &dropped);
-    }
+    while (begin_calls(thread, uring))
+        ;
+    if (uring->ring.refuses)
+        refuse_all(uring, &woken, &dropped);
+    show_waiting(uring);
     pool_uring_unlock(thread, pool);
     drop_all(dropped);
     while (arch_uring_has_ends(&uring->ring))
@@ -224,8 +219,7 @@ static int64_t add(struct pool *pool, const struct arch_uring_call *call, void *
 {
     struct pool_uring *uring = pool->uring;
     int64_t position = uring->ring.refuses ? -ENOSYS : arch_uring_add(&uring->ring, call, data);
-    if (position >= 0)
-        atomic_fetch_add_explicit(&pool->unentered, 1, memory_order_relaxed); /* [UR2] */
+    show_waiting(uring);
     return position;
 }
 
@@ -248,10 +242,16 @@ int pool_uring_queue(struct thread *thread, struct pool *pool, const struct arch
 bool pool_uring_take_back(struct pool *pool, struct uring_entry *entry)
 {
     struct pool_uring *uring = pool->uring;
-    bool mine = arch_uring_take_back(&uring->ring, entry->position);
+    bool mine = !uring->inside && arch_uring_take_back(&uring->ring, entry->position);
     if (mine)
         uring->under_way--;
     return mine;
+}
+
+bool pool_uring_has_begun(struct pool *pool, struct uring_entry *entry)
+{
+    const struct arch_uring *ring = &pool->uring->ring;
+    return (uint64_t)entry->position < ring->added - arch_uring_waiting(ring);
 }
 
 void pool_uring_cancel(struct thread *thread, struct pool *pool, struct uring_entry *entry)

@@ -3,19 +3,21 @@
  *
  * PARTIES   strands that queue calls; threads of the pool, each of which may enter the ring and take ends; the
  *           kernel.
- * STATE     per pool: none, opening, open or refused (`uring_state`), and the ring. Per call: an entry in memory of
- *           its own, whose owner is the layer above.
- *             QUEUED --a thread shows it--> SHOWN --the kernel begins it--> BEGUN --its end is taken--> over
- *             QUEUED --taken back by its strand--> the strand owns it again
- *             SHOWN --entering is refused for good--> over, with -ECANCELED: it has not begun
- *           `unentered`: calls that are queued, or shown and not begun.
+ * STATE     per pool: none, opening, open or refused (`uring_state`), and the ring; `inside`: how many threads enter
+ *           it now. Per call: an entry in memory of its own, whose owner is the layer above.
+ *             QUEUED --a thread that enters the ring--> BEGUN --its end is taken--> over
+ *             QUEUED --its strand takes it back, while no thread is inside--> the strand owns it again
+ *             QUEUED --entering is refused for good--> over, with -ECANCELED
+ *           `unentered`: how many calls are queued, or 0 while a thread begins them; it is read without the lock.
  * PROTOCOL  a strand queues a call and parks. Its thread enters the ring for all queued calls at once: before it
  *           searches for work, in its passes, and at once if no other call is under way, since a strand that
  *           computes next would delay a single call. The kernel makes many calls while the ring is entered; their
  *           ends are taken right after that, and wake strands without a search for work. The poller watches the ring
- *           for the other ends, so that the seeker's one wait serves both.
- * OWNERSHIP the ring's queues and `under_way`: under the lock, in runs of one thread without. Entering needs no
- *           lock: the kernel serialises it, and takes calls in the order in which they were shown.
+ *           for the other ends, so that the seeker's one wait serves both. A strand that is interrupted takes its
+ *           call back, or has it cancelled; it leaves a call only when that has begun, since the kernel has the file
+ *           then.
+ * OWNERSHIP the ring's queues, `inside` and `under_way`: under the lock, in runs of one thread without. Entering
+ *           needs no lock: the kernel serialises it.
  * INVARIANTS
  *           [UR1] Calls are seen by the kernel as they were filled in, and ends by us as the kernel wrote them: each
  *           side releases its position and acquires the other's.
@@ -59,8 +61,10 @@ bool pool_uring_can(struct pool *pool, enum arch_uring_kind kind);
 /* Queue a call. Returns 0, or a negated errno code: it will never begin. The caller runs on the pool. */
 int pool_uring_queue(struct thread *thread, struct pool *pool, const struct arch_uring_call *call,
                      struct uring_entry *entry);
-/* Under the lock: take a call back that its thread has not shown. Returns false if it may have begun. */
+/* Under the lock: take a call back. Returns false if it has begun, or a thread is about to begin it. */
 bool pool_uring_take_back(struct pool *pool, struct uring_entry *entry);
+/* Under the lock: whether the kernel has the call, with the file that its descriptor meant then. */
+bool pool_uring_has_begun(struct pool *pool, struct uring_entry *entry);
 /* Have the kernel cancel a call, soon. If that fails, the call ends by itself. */
 void pool_uring_cancel(struct thread *thread, struct pool *pool, struct uring_entry *entry);
 void pool_uring_lock(struct thread *thread, struct pool *pool);

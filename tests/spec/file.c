@@ -52,13 +52,15 @@ static void wait_if_kept(void)
 
 ssize_t preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
 {
-    enum { UNKNOWN = 1 << 30 }; /* -EOPNOTSUPP */
     size_t size = 0;
     for (int i = 0; i < count; i++)
         size += parts[i].iov_len;
     if (size > most_at_once)
         most_at_once = size;
-    return REAL(preadv2)(fd, parts, count, offset, kept ? flags | UNKNOWN : flags);
+    if (!kept)
+        return REAL(preadv2)(fd, parts, count, offset, flags);
+    errno = EOPNOTSUPP;
+    return -1;
 }
 
 ssize_t preadv(int fd, const struct iovec *parts, int count, off_t offset)
@@ -89,6 +91,9 @@ int openat(int dir, const char *path, int flags, ...)
     return REAL(openat)(dir, path, flags, mode);
 }
 
+static _Atomic int ring = -1; /* the descriptor of the last ring */
+static _Atomic long begun;    /* calls of all rings that the kernel has begun */
+
 /* Enters rings of io_uring, unless calls are kept: then the kernel has no memory. It takes more arguments than there
  * may be, which sanitizers would see. */
 __attribute__((no_sanitize("address"), no_sanitize("thread"))) long syscall(long number, ...)
@@ -114,6 +119,10 @@ __attribute__((no_sanitize("address"), no_sanitize("thread"))) long syscall(long
     }
     long result = real(number, of[0], of[1], of[2], of[3], of[4], of[5]);
     blocker.passed += was_kept;
+    if (number == SYS_io_uring_setup)
+        ring = (int)result;
+    if (enters && result > 0)
+        begun += result;
     return result;
 }
 
@@ -1134,5 +1143,5 @@ static void *read_and_end_beside_a_thread(void *arg)
 TEST(the_end_of_the_run_waits_for_a_read_that_was_left)
 {
     test_run(read_and_end_beside_a_thread, NULL);
-    CHECK(blocker.passed >= 1);
+    CHECK(blocker.passed >= 1 || !by_threads()); /* the kernel had not begun it: the strand took it back */
 }

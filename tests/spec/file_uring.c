@@ -11,6 +11,8 @@
 #include "strand/pool.h"
 #include "strand/sync.h"
 
+#include <pthread.h>
+
 /* The other tests hold with threads as well. */
 #define NEEDS_RINGS()                                                                                                  \
     do {                                                                                                               \
@@ -296,6 +298,74 @@ TEST_REAL_INSIDE(calls_that_have_not_begun_when_the_ring_is_forbidden_are_made_b
     CHECK_EQ(strand_close(job.fd), 0);
 }
 
+/* ---- the end of a pool ----------------------------------------------------------------------------------------- */
+
+static int silent[2]; /* a pipe whose readers wait */
+static _Atomic int has_left, spoke, closed_before, closed_after;
+
+int close(int fd)
+{
+    if (fd >= 0 && fd == ring) {
+        (spoke ? &closed_after : &closed_before)[0]++;
+        ring = -1;
+    }
+    return REAL(close)(fd);
+}
+
+/* Ends the read that was left: not before threads have looked for its end again and again. */
+static void *speak_later(void *arg)
+{
+    enum { ATTEMPTS = 50 };
+    wait_on_thread(&has_left, 1);
+    int before = blocker.entered;
+    while (blocker.entered < before + ATTEMPTS && !closed_before)
+        usleep(1000);
+    spoke = 1;
+    CHECK_EQ(write(silent[1], "hello", 5), 5);
+    release();
+    return arg;
+}
+
+/* The kernel reads from the pipe, and is not asked to cancel that: no call is begun any more. */
+static void *leave_a_read(void *arg)
+{
+    struct job job = job_on(arg);
+    CHECK_EQ(strand_file_read(job.fd, job.buffer, 5, 0), 5); /* the library knows the descriptor as one of a file */
+    CHECK_EQ(dup3(silent[0], job.fd, O_CLOEXEC), job.fd);
+    STRAND_SCOPE(scope);
+    strand child = start_kept(scope, read_and_go_on, &job);
+    begun = 0;
+    release();
+    YIELD_UNTIL(begun);
+    keep();
+    strand_cancel(child, NULL);
+    CHECK(test_join_interrupted(child));
+    CHECK_EQ(strand_close(job.fd), 0);
+    has_left = 1;
+    return arg;
+}
+
+TEST_REAL(a_pool_ends_after_the_calls_that_were_left)
+{
+    NEEDS_RINGS();
+    char path[] = "/tmp/strand-file-XXXXXX";
+    CHECK(mkdtemp(path));
+    struct place place = {.dir = open(path, O_RDONLY | O_DIRECTORY)};
+    pthread_t speaker;
+    CHECK_EQ(pipe2(silent, O_CLOEXEC), 0);
+    CHECK_EQ(pthread_create(&speaker, NULL, speak_later, NULL), 0);
+    closed_before = 0;
+    test_run(leave_a_read, &place);
+    CHECK_EQ(pthread_join(speaker, NULL), 0);
+    CHECK_EQ(closed_before, 0);
+    CHECK_EQ(closed_after, 1);
+    CHECK_EQ(unlinkat(place.dir, "a", 0), 0);
+    CHECK_EQ(rmdir(path), 0);
+    (void)close(place.dir);
+    (void)close(silent[0]);
+    (void)close(silent[1]);
+}
+
 static void *refuse_later(void *arg)
 {
     wait_on_thread(&blocker.entered, 1);
@@ -306,7 +376,7 @@ static void *refuse_later(void *arg)
 }
 
 /* Nothing enters the ring before the end of the pool. */
-static void *leave_a_read_that_never_begins(void *arg)
+static void *take_back_a_read_at_the_end(void *arg)
 {
     struct job job = job_on(arg);
     STRAND_SCOPE(scope);
@@ -327,10 +397,10 @@ static void *remove_it(void *place)
 static void *make_it(void *place)
 {
     *(struct place *)place = place_make();
-    return leave_a_read_that_never_begins(place);
+    return take_back_a_read_at_the_end(place);
 }
 
-TEST_REAL(a_run_ends_though_the_ring_is_forbidden_before_a_call_that_was_left_has_begun)
+TEST_REAL(a_run_ends_though_the_ring_is_forbidden_while_a_call_is_queued)
 {
     static struct place place;
     test_run(make_it, &place);
