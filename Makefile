@@ -79,7 +79,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd bank chat profileprocess turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes instructions check models fuzz bench valgrind user-tools coverage man pictures conformance site abi \
+.PHONY: help all lib demo crawl pipeline crowd bank chat profileprocess proxy turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes instructions check models fuzz bench valgrind user-tools coverage man pictures conformance site abi \
 	bench-peers figures install uninstall setup format clean FORCE
 
 help:
@@ -91,6 +91,7 @@ help:
 	@echo "make bank        transfers between 100 000 accounts, which are actors and crash (examples/bank): no cent may be missing"
 	@echo "make chat        rooms to talk in over TCP, which are actors (examples/chat): on port 7000, for nc, until it is stopped"
 	@echo "make profileprocess  a program with a profiler beside it, both stopped in order (examples/profileprocess): bank and pidstat"
+	@echo "make proxy       a reverse proxy (examples/proxy) in front of two servers, of which one is stopped in the middle"
 	@echo "make turtle      curves in a window of SDL 2, computed by strands (examples/turtle); without a display, in a virtual one"
 	@echo "make ledger      accounts in an SQLite database, each connection on a thread of its own (examples/ledger)"
 	@echo "make soak        the server under wrk for a minute, a tenth of the clients cut in the middle"
@@ -195,6 +196,11 @@ profileprocess:
 	$(call setup,profileprocess)
 	$(again) do-$@
 	$(OUT)/examples/profileprocess --prefix --with 'pidstat -hru -p {pid} 1' -- $(OUT)/examples/bank
+
+proxy:
+	$(call setup,examples test $(satellites))
+	$(again) do-$@
+	tools/run-proxy.sh $(OUT)
 
 turtle:
 	$(call setup,turtle)
@@ -593,9 +599,11 @@ fault := $(OUT)/tests/fault
 programs := $(patsubst %,$(OUT)/programs/%,$(call sources-of,programs))
 accepted := $(wildcard tests/accept/*.c tests/accept/*.cc)
 example-sources := $(wildcard examples/*.c examples/*/*.c)
+# It needs both satellites.
+proxy := $(if $(filter names,$(built-satellites)),$(if $(filter tls,$(built-satellites)),$(OUT)/examples/proxy))
 # Those that need no more than the library and the server's parser; turtle and ledger are made by their own targets.
 examples := $(patsubst examples/%.c,$(OUT)/examples/%,$(wildcard examples/*.c)) $(OUT)/examples/httpd $(OUT)/examples/pipeline $(OUT)/examples/crowd \
-	$(OUT)/examples/bank $(OUT)/examples/chat $(OUT)/examples/profileprocess $(if $(filter names,$(built-satellites)),$(OUT)/examples/host)
+	$(OUT)/examples/bank $(OUT)/examples/chat $(OUT)/examples/profileprocess $(if $(filter names,$(built-satellites)),$(OUT)/examples/host) $(proxy)
 # example-objects FOLDER: the objects of this example, and those that the examples share
 example-objects = $(patsubst %.c,$(OUT)/obj/%.o,$(wildcard $(if $(1),examples/$(1)/*.c) examples/common/*.c))
 fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/*.c))
@@ -688,6 +696,9 @@ $(OUT)/examples/profileprocess: $(call example-objects,profileprocess) $(library
 	$(call link,$(CC))
 $(OUT)/examples/host: $(call example-objects,host) $(or $(HARDENED),$(OUT))/libstrand-names.a $(library)
 	$(call link,$(CC),$(call foreign-libraries,names))
+$(OUT)/examples/proxy: $(call example-objects,proxy) $(or $(HARDENED),$(OUT))/libstrand-names.a \
+	$(or $(HARDENED),$(OUT))/libstrand-tls.a $(library)
+	$(call link,$(CC),$(call foreign-libraries,names) $(call foreign-libraries,tls))
 $(test-programs)/spec/names_example: | $(OUT)/examples/host
 $(OUT)/examples/turtle: $(call example-objects,turtle) $(library)
 	$(call link,$(CC),-lSDL2 -lm)
@@ -716,7 +727,7 @@ $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 
-.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-profileprocess do-turtle do-ledger do-soak do-bench do-smoke do-bench-variant do-test do-test-hardened do-test-install do-sim do-sim-programs do-sim-marked do-valgrind do-user-tools \
+.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-profileprocess do-proxy do-turtle do-ledger do-soak do-bench do-smoke do-bench-variant do-test do-test-hardened do-test-install do-sim do-sim-programs do-sim-marked do-valgrind do-user-tools \
 	do-fault do-fuzz do-coverage do-objects
 .SECONDARY:
 do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so $(satellite-libraries)
@@ -729,6 +740,7 @@ do-crowd: $(OUT)/examples/crowd
 do-bank: $(OUT)/examples/bank
 do-chat: $(OUT)/examples/chat
 do-profileprocess: $(OUT)/examples/profileprocess $(OUT)/examples/bank
+do-proxy: $(proxy) $(OUT)/examples/httpd
 do-turtle: $(OUT)/examples/turtle
 do-ledger: $(OUT)/examples/ledger
 do-soak: $(OUT)/programs/cut_clients $(OUT)/examples/httpd
@@ -739,7 +751,7 @@ do-bench-variant: $(OUT)/bench/actor_pool
 
 do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
 	$(OUT)/examples/pipeline $(OUT)/examples/crowd $(OUT)/examples/seeds $(OUT)/examples/turtle $(OUT)/examples/ledger \
-	$(OUT)/examples/bank $(OUT)/examples/chat $(OUT)/examples/crawl $(OUT)/examples/profileprocess \
+	$(OUT)/examples/bank $(OUT)/examples/chat $(OUT)/examples/crawl $(OUT)/examples/profileprocess $(proxy) \
 	$(OUT)/turtle/client $(OUT)/turtle/watch.so
 	status=0; \
 	$(if $(STEPS),STRAND_TEST_STEPS=1) MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
@@ -755,6 +767,7 @@ do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,do-man) $(unit) $(spe
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-bank.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-chat.sh $(OUT) || status=1;) \
 	$(if $(TESTS)$(STACKS)$(STEPS),,tools/check-profileprocess.sh $(OUT) || status=1;) \
+	$(if $(TESTS)$(STACKS)$(STEPS),,tools/check-proxy.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-turtle.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-ledger.sh $(OUT) || status=1;) \
 	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-seeds.sh $(OUT) || status=1;) \

@@ -13,6 +13,8 @@ work=$(mktemp -d) || exit 1
 trap 'rm -rf "$work"' EXIT
 cd "$work" || exit 1
 status=0 count=0
+proxy=proxy # needs both satellites
+[ -x "$folder/proxy" ] || proxy=
 
 complain()
 {
@@ -82,13 +84,33 @@ bank     crashes    - whole        0     4294967295
 bank     threads    - whole        1     1024
 chat     port       - whole        0     65535
 profileprocess grace g seconds     0     1000000
+proxy    active     a whole        1     1000000
+proxy    queue      q whole        1     1000000
+proxy    pool       p whole        0     1000000
+proxy    retries    r whole        0     64
+proxy    failures   f whole        1     1000000
+proxy    down       D seconds      0     1000000
+proxy    check-every - seconds     0.001 1000000
+proxy    rise       - whole        1     1000
+proxy    fall       - whole        1     1000
+proxy    handshake - seconds  0.001 1000000
+proxy    head  - seconds      0.001 1000000
+proxy    wait - seconds      0.001 1000000
+proxy    connect - seconds    0.001 1000000
+proxy    answer - seconds     0.001 1000000
+proxy    idle  - seconds      0.001 1000000
+proxy    whole - seconds      0     1000000
+proxy    keep-alive K seconds      0.001 1000000
+proxy    pool-time  - seconds      0.001 1000000
+proxy    drain      d seconds      0.001 1000000
+proxy    threads    t whole        1     1024
 crawl    threads    - whole        1     1024
 TABLE
 }
 
 # ---- what all programs have in common ----
 
-for program in httpd crowd ledger pipeline turtle bank chat crawl profileprocess; do
+for program in httpd crowd ledger pipeline turtle bank chat crawl profileprocess $proxy; do
     for help in -h --help; do
         run 0 "$program" $help
         grep -q "^usage: $program " out || complain "$program $help: $(cat out err)"
@@ -104,7 +126,7 @@ done
 
 # ---- numbers ----
 
-numbers >table
+numbers | if [ -n "$proxy" ]; then cat; else grep -v '^proxy '; fi >table
 while read -r program name letter takes min max; do
     [ "$takes" = seconds ] || [ "$takes" = milliseconds ] || takes="a $takes"
     takes=$(echo "$takes" | sed 's/whole/whole number/')
@@ -151,6 +173,23 @@ crawl|one two|unexpected argument 'two'
 crawl|--scheduler fair|--scheduler can't be 'fair'; it takes one of: stealing global
 crawl|no-such-folder|crawl: no-such-folder: No such file or directory
 TABLE
+if [ -n "$proxy" ]; then
+    refuses proxy '--backend is missing' --listen=127.0.0.1:0
+    for address in '' x x: :1 x:0 x:65536 x:1x x:-1 a:b:1 '[]:1' '[::1]' '[::1:1' 'a/b:1' ' :1'; do
+        refuses proxy "--backend can't be '$address'; it takes HOST:PORT or [ADDRESS]:PORT" --backend "$address"
+    done
+    refuses proxy "--listen can't be 'x'; it takes HOST:PORT" --listen x --backend 127.0.0.1:1
+    refuses proxy "--check can't be 'x'; it takes a path" --check x --backend 127.0.0.1:1
+    refuses proxy "--check can't be ''" --check= --backend 127.0.0.1:1
+    refuses proxy "--balance can't be 'x'; it takes one of: turns least" --balance x
+    refuses proxy '--key needs --certificate' --key x --backend 127.0.0.1:1
+    refuses proxy "unexpected argument 'more'" --backend 127.0.0.1:1 more
+    run 1 proxy --backend 127.0.0.1:1 --certificate no-such
+    grep -q '^proxy: .*no-such' err || complain "a certificate that is missing: $(cat err)"
+    run 1 proxy --backend 127.0.0.1:1 --log no/log
+    run 1 proxy --backend 127.0.0.1:1 --listen 192.0.2.1:1
+    grep -q '^proxy: listen on 192.0.2.1:1: ' err || complain "an address of another machine: $(cat err)"
+fi
 for grace in 5 .5 500ms 0.5s 2m 1e3; do
     run 0 profileprocess --grace=$grace -- true
 done

@@ -21,7 +21,7 @@ packages_of()
     profileprocess) echo strace sysstat ;;
     turtle) echo libsdl2-dev libx11-dev xvfb ;;
     ledger) echo libsqlite3-dev sqlite3 ;;
-    test) echo g++ libcriterion-dev pkgconf curl gdb libdw1 netcat-openbsd ;;
+    test) echo g++ libcriterion-dev pkgconf curl gdb libdw1 netcat-openbsd openssl python3 ;;
     check) echo python3 g++ clang-19 clang-format-14 abigail-tools ;;
     man) echo doxygen python3 mandoc ;;
     pictures) echo graphviz ;;

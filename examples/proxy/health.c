@@ -1,0 +1,91 @@
+/*
+ * Asking backends whether they are well, and ending idle links.
+ */
+#include "proxy.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Whether the head of an answer says that all is well. */
+static bool is_well(struct link *link, size_t length)
+{
+    struct framing framing = {.place = STATUS_PROTOCOL, .most = FRAMING_MOST};
+    struct head head;
+    size_t used;
+    return frame(&framing, link->in, length, &used) == FRAMED_HEAD &&
+           head_of_response(&head, (struct span){link->in, used}) == 0 && head.status >= 200 && head.status < 400;
+}
+
+static void end_link(struct link **link)
+{
+    if (*link)
+        link_close(*link);
+}
+
+static bool ask(const struct check *check)
+{
+    struct server *server = check->server;
+    int error;
+    struct link *link __attribute__((cleanup(end_link))) = link_dial(server, check->backend, &error);
+    if (!link)
+        return false;
+    sink_text(&link->out, "GET ");
+    sink_text(&link->out, server->check_path);
+    sink_text(&link->out, " HTTP/1.1\r\nHost: ");
+    sink_text(&link->out, check->backend->name);
+    sink_text(&link->out, "\r\nUser-Agent: strand-proxy\r\nConnection: close\r\n\r\n");
+    if (sink_flush(&link->out) < 0)
+        return false;
+    while (link->end < HEAD_MOST) {
+        int64_t got = stream_read(&link->stream, link->in + link->end, HEAD_MOST - link->end, server->limits.response);
+        if (got <= 0)
+            return false;
+        link->end += (size_t)got;
+        if (is_well(link, link->end))
+            return true;
+    }
+    return false;
+}
+
+/* The whole of it takes no longer than an answer may. */
+static bool ask_in_time(const struct check *check)
+{
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(check->server->limits.connect + check->server->limits.response));
+        return ask(check);
+    }
+    STRAND_CATCH(&STRAND_ERROR, e) {
+    }
+    STRAND_END
+    return false;
+}
+
+void *check_backend(void *arg)
+{
+    const struct check *check = arg;
+    struct backend *backend = check->backend;
+    int row = 0; /* of answers that contradict the mark */
+    for (;; strand_sleep(check->server->check_every)) {
+        bool well = ask_in_time(check);
+        row = well == backend->sick ? row + 1 : 0;
+        if (row < (well ? check->server->rise : check->server->fall))
+            continue;
+        row = 0;
+        backend->sick = !well;
+        if (well) {
+            backend->failures = 0;
+            backend->down_until = 0;
+        }
+        fprintf(stderr, "proxy: backend %s is %s\n", backend->name, well ? "well" : "not well");
+    }
+}
+
+void *end_idle_links(void *arg)
+{
+    struct server *server = arg;
+    for (;;) {
+        strand_sleep(STRAND_S);
+        for (int i = 0; i < server->backend_count; i++)
+            links_end(server, &server->backends[i], false);
+    }
+}

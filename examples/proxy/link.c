@@ -1,0 +1,127 @@
+/*
+ * Connections to backends. Those without a request wait in their backend's pool; the one that was used last is taken
+ * first, so that the others can end.
+ */
+#include "proxy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <strand/names.h>
+#include <sys/socket.h>
+
+/* Nothing has come, not even the end. */
+static bool is_quiet(const struct link *link)
+{
+    char byte;
+    return recv(link->stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
+}
+
+static struct link *pop(struct backend *backend)
+{
+    pthread_mutex_lock(&backend->lock);
+    struct link *link = backend->idle;
+    if (link) {
+        backend->idle = link->next;
+        backend->idle_count--;
+    }
+    pthread_mutex_unlock(&backend->lock);
+    return link;
+}
+
+struct link *link_take(struct backend *backend, bool checked)
+{
+    struct link *link;
+    while ((link = pop(backend)) && checked && !is_quiet(link))
+        link_close(link);
+    if (link)
+        link->reused = true;
+    return link;
+}
+
+static struct link *link_of(struct server *server, struct backend *backend, int fd)
+{
+    const int on = 1;
+    struct link *link = malloc(sizeof *link);
+    if (!link) {
+        strand_close(fd);
+        return NULL;
+    }
+    memset(link, 0, offsetof(struct link, out));
+    memset(&link->out, 0, offsetof(struct sink, bytes));
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    link->backend = backend;
+    link->stream = (struct stream){.fd = fd};
+    link->out.stream = &link->stream;
+    link->out.limit = server->limits.idle;
+    return link;
+}
+
+struct link *link_dial(struct server *server, struct backend *backend, int *error)
+{
+    struct link *link = NULL;
+    *error = -ETIMEDOUT;
+    STRAND_TRY {
+        STRAND_DEADLINE(strand_in(server->limits.connect));
+        int fd = strand_names_dial(backend->host, backend->port, NULL);
+        if (fd >= 0)
+            link = link_of(server, backend, fd);
+        *error = fd < 0 ? fd : -ENOMEM;
+        return link;
+    }
+    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+    }
+    STRAND_END
+    return NULL;
+}
+
+void link_keep(struct server *server, struct link *link)
+{
+    struct backend *backend = link->backend;
+    link->idle_since = strand_now().ns;
+    link->begin = link->end = 0;
+    pthread_mutex_lock(&backend->lock);
+    bool kept = backend->idle_count < server->most_idle && !server->draining;
+    if (kept) {
+        link->next = backend->idle;
+        backend->idle = link;
+        backend->idle_count++;
+    }
+    pthread_mutex_unlock(&backend->lock);
+    if (!kept)
+        link_close(link);
+}
+
+void link_close(struct link *link)
+{
+    stream_close(&link->stream);
+    free(link);
+}
+
+int links_end(struct server *server, struct backend *backend, bool all)
+{
+    int64_t oldest = strand_now().ns - server->limits.pool;
+    struct link *ended = NULL;
+    int count = 0;
+    pthread_mutex_lock(&backend->lock);
+    for (struct link **at = &backend->idle, *link; (link = *at);) {
+        if (!all && link->idle_since > oldest && is_quiet(link)) {
+            at = &link->next;
+            continue;
+        }
+        *at = link->next;
+        backend->idle_count--;
+        link->next = ended;
+        ended = link;
+        count++;
+    }
+    pthread_mutex_unlock(&backend->lock);
+    for (struct link *next; ended; ended = next) {
+        next = ended->next;
+        link_close(ended);
+    }
+    return count;
+}
