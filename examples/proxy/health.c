@@ -6,14 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Whether the head of an answer says that all is well. */
-static bool is_well(struct link *link, size_t length)
+/* What has come of an answer: -1: more is needed; 0: it is not well; 1: its head says that all is well. */
+static int judge(const struct link *link)
 {
     struct framing framing = {.place = STATUS_PROTOCOL, .most = FRAMING_MOST};
     struct head head;
     size_t used;
-    return frame(&framing, link->in, length, &used) == FRAMED_HEAD &&
-           head_of_response(&head, (struct span){link->in, used}) == 0 && head.status >= 200 && head.status < 400;
+    enum framed framed = frame(&framing, link->in, link->end, &used);
+    if (framed == FRAMED_MORE && link->end < HEAD_MOST)
+        return -1;
+    return framed == FRAMED_HEAD && head_of_response(&head, (struct span){link->in, used}) == 0 && head.status >= 200 &&
+           head.status < 400;
 }
 
 static void end_link(struct link **link)
@@ -36,15 +39,14 @@ static bool ask(const struct check *check)
     sink_text(&link->out, "\r\nUser-Agent: strand-proxy\r\nConnection: close\r\n\r\n");
     if (sink_flush(&link->out) < 0)
         return false;
-    while (link->end < HEAD_MOST) {
+    int verdict;
+    while ((verdict = judge(link)) < 0) {
         int64_t got = stream_read(&link->stream, link->in + link->end, HEAD_MOST - link->end, server->limits.response);
         if (got <= 0)
             return false;
         link->end += (size_t)got;
-        if (is_well(link, link->end))
-            return true;
     }
-    return false;
+    return verdict;
 }
 
 /* The whole of it takes no longer than an answer may. */

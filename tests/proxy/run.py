@@ -29,10 +29,12 @@ def main():
     harness.Proxy.program, harness.ROWS, names = sys.argv[1], sys.argv[2], sys.argv[3:]
     threading.excepthook = lambda args: None  # a thread of a backend whose peer is gone
     import failing
+    import managing
     import passing
     import refusing
+    import speaking
 
-    cases = [case for module in (passing, refusing, failing) for case in module.CASES if not names or case.__name__ in names]
+    cases = [case for module in (passing, refusing, failing, managing, speaking) for case in module.CASES if not names or case.__name__ in names]
     failed = [case.__name__ for case in cases if not run(case)]
     print(f"proxy: {len(cases)} cases, {len(failed)} failed {' '.join(failed)}")
     return 1 if failed or not cases else 0
