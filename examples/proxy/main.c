@@ -20,8 +20,6 @@ static const char about[] =
     "only,\n"
     "while it waits for an answer counts as gone. WebSockets pass; other upgrades do not.\n";
 
-static const char *const defaults[] = {"127.0.0.1:8080"};
-
 /* HOST:PORT or [ADDRESS]:PORT. */
 static bool is_address(const char *text, bool any_port)
 {
@@ -71,12 +69,15 @@ static void take_backends(struct server *server, const struct program *program, 
         backend->host = must_allocate(strndup(name + bracket, (size_t)(colon - name) - 2 * bracket));
         backend->port = must_allocate(strdup(colon + 1));
     }
+    free(list->values);
 }
 
 static void take_listeners(struct server *server, const struct option_list *list)
 {
-    server->listen_names = list->count ? list->values : (const char **)defaults;
+    server->listen_names = list->count ? list->values : must_allocate(calloc(1, sizeof *server->listen_names));
     server->listener_count = list->count ? (int)list->count : 1;
+    if (!list->count)
+        *server->listen_names = "127.0.0.1:8080";
     server->listeners = must_allocate(calloc((size_t)server->listener_count, sizeof *server->listeners));
 }
 
@@ -212,6 +213,7 @@ static void free_backends(struct server *server)
     }
     free(server->backends);
     free(server->listeners);
+    free(server->listen_names);
 }
 
 static int report(struct server *server)
