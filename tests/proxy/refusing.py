@@ -31,23 +31,28 @@ def check_row(proxy, backend, wanted, data):
                 wire.send(data[at : at + pieces])
             if wanted == 200:
                 wire.send(b"GET /next HTTP/1.1\r\nHost: test\r\n\r\n")
-            elif wanted != 400 or not ours:
+            elif lacks_body(wanted, data):  # the backend's reader takes no part of a request for one
                 wire.end()
         except OSError:
             pass  # it was refused before its end
         status = first_status(wire, data)
         if wanted == 200:
             same((status, wire.message().status), (200, 200), data)
+        over = wanted == 400 and ours and wire.is_over()
         passed = len(backend.requests) - before
         if wanted == 200:
             same((passed, backend.requests[-1].first), (2, "GET /next HTTP/1.1"), data)
         elif wanted == 400 and ours:
             check(status in (400, 501, 505), f"{data}: {status}")
             same(passed, 0, data)
-            check(wire.is_over(), f"{data}: the connection goes on")
+            check(over, f"{data}: the connection goes on")
         else:
             check(status in (0, 200, 400, 405, 408, 413, 417, 431, 501, 505) and passed <= 1, f"{data}: {status}, {passed}")
         wire.close()
+
+
+def lacks_body(wanted, data):
+    return wanted == 413 or b"Length: 99999999" in data or (wanted == 417 and b"Length: 5" in data)
 
 
 def first_status(wire, data):
