@@ -79,7 +79,7 @@ define newline
 endef
 
 .DEFAULT_GOAL := all
-.PHONY: help all lib demo crawl pipeline crowd bank chat profileprocess proxy turtle ledger soak test test-hardened test-install test-matrix sim sim-hash mutants fault sizes instructions check models fuzz bench valgrind user-tools coverage man pictures conformance site abi \
+.PHONY: help all lib demo crawl pipeline crowd bank chat profileprocess proxy turtle ledger soak soak-proxy test test-hardened test-install test-matrix sim sim-hash mutants fault sizes instructions check models fuzz bench valgrind user-tools coverage man pictures conformance site abi \
 	bench-peers figures install uninstall setup format clean FORCE
 
 help:
@@ -95,6 +95,7 @@ help:
 	@echo "make turtle      curves in a window of SDL 2, computed by strands (examples/turtle); without a display, in a virtual one"
 	@echo "make ledger      accounts in an SQLite database, each connection on a thread of its own (examples/ledger)"
 	@echo "make soak        the server under wrk for a minute, a tenth of the clients cut in the middle"
+	@echo "make soak-proxy  the reverse proxy for a minute, a tenth of its clients and backends cut in the middle"
 	@echo "make test        build and run all tests (4 minutes at most)"
 	@echo "make sim         workloads under many seeds, each with a law that has to hold"
 	@echo "make sim-hash    the same seeds give the same schedules with gcc and clang, optimised and not"
@@ -216,6 +217,11 @@ soak:
 	$(call setup,examples soak)
 	$(again) do-$@
 	tools/soak-httpd.sh $(OUT)
+
+soak-proxy:
+	$(call setup,test $(satellites))
+	$(again) do-proxy
+	PYTHONDONTWRITEBYTECODE=1 python3 tests/proxy/soak.py $(OUT)/examples/proxy 60
 
 test:
 	$(call install-packages,test examples profileprocess turtle ledger $(satellites) $(if $(sanitize),,man))
@@ -745,8 +751,8 @@ do-turtle: $(OUT)/examples/turtle
 do-ledger: $(OUT)/examples/ledger
 do-soak: $(OUT)/programs/cut_clients $(OUT)/examples/httpd
 do-fuzz: $(OUT)/tree $(OUT)/requests
-do-bench: $(benches) $(OUT)/examples/httpd
-do-smoke: $(benches:$(OUT)/bench/%=$(OUT)/smoke/%) $(OUT)/examples/httpd
+do-bench: $(benches) $(OUT)/examples/httpd $(proxy)
+do-smoke: $(benches:$(OUT)/bench/%=$(OUT)/smoke/%) $(OUT)/examples/httpd $(proxy)
 do-bench-variant: $(OUT)/bench/actor_pool
 
 do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \

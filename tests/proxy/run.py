@@ -32,9 +32,10 @@ def main():
     import managing
     import passing
     import refusing
+    import soak
     import speaking
 
-    cases = [case for module in (passing, refusing, failing, managing, speaking) for case in module.CASES if not names or case.__name__ in names]
+    cases = [case for module in (passing, refusing, failing, managing, speaking, soak) for case in module.CASES if not names or case.__name__ in names]
     failed = [case.__name__ for case in cases if not run(case)]
     print(f"proxy: {len(cases)} cases, {len(failed)} failed {' '.join(failed)}")
     return 1 if failed or not cases else 0
