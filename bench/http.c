@@ -2,100 +2,19 @@
  * usage: http [RUNTIME COMMAND...]
  *
  * http: requests per second that a server of one thread answers, the page /hello, 100 connections kept alive, asked for
- * by wrk. Without arguments it is examples/httpd; peers/ have other servers. A server says on its standard output where
- * it listens, as 127.0.0.1:PORT, and ends by SIGTERM.
+ * by wrk. Without arguments it is examples/httpd; peers/ have other servers.
  */
-#include "bench.h"
-
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-static pid_t server;
-
-static void end_server(void)
-{
-    if (server > 0) {
-        kill(server, SIGTERM);
-        waitpid(server, NULL, 0);
-    }
-}
-
-/* Start it with its standard output in a pipe, and return the port that it names there. The pipe stays open. */
-static int start_server(char **command)
-{
-    int out[2], port = 0;
-    char line[512];
-    bench_check(pipe(out) == 0 && (server = fork()) >= 0, "no process");
-    if (server == 0) {
-        dup2(out[1], STDOUT_FILENO);
-        close(out[0]);
-        close(out[1]);
-        execvp(command[0], command);
-        perror(command[0]);
-        _exit(127);
-    }
-    atexit(end_server);
-    close(out[1]);
-    FILE *lines = fdopen(out[0], "r");
-    while (port == 0 && fgets(line, sizeof line, lines) != NULL) {
-        const char *address = strstr(line, "127.0.0.1:");
-        if (address != NULL)
-            port = atoi(strchr(address, ':') + 1);
-    }
-    bench_check(port > 0, "%s has not said where it listens", command[0]);
-    return port;
-}
-
-/* The page is there at all: an answer 404 is fast too. */
-static void check_page(int port)
-{
-    static const char request[] = "GET /hello HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
-    char answer[13] = "";
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    bench_check(fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0, "nobody listens");
-    bench_check(send(fd, request, sizeof request - 1, MSG_NOSIGNAL) > 0 &&
-                    recv(fd, answer, sizeof answer - 1, MSG_WAITALL) > 0 && strcmp(answer, "HTTP/1.1 200") == 0,
-                "/hello is answered by '%s'", answer);
-    close(fd);
-}
-
-static double ask(int port, int seconds)
-{
-    char command[128], line[256];
-    double rate = 0;
-    snprintf(command, sizeof command, "wrk -t1 -c100 -d%ds http://127.0.0.1:%d/hello", seconds, port);
-    FILE *lines = popen(command, "r");
-    bench_check(lines != NULL, "wrk can't be started");
-    while (fgets(line, sizeof line, lines) != NULL) {
-        bench_check(!strstr(line, "Socket errors") && !strstr(line, "Non-2xx"), "%s", line);
-        sscanf(line, "Requests/sec: %lf", &rate);
-    }
-    bench_check(pclose(lines) == 0 && rate > 0, "wrk has failed");
-    return rate;
-}
+#include "http.h"
 
 int main(int argc, char **argv)
 {
     char path[4096];
     char *httpd[] = {path, (char *)"--port", (char *)"0", (char *)"--threads", (char *)"1", NULL};
-    if (system("command -v wrk >/dev/null") != 0)
-        bench_leave_out("http: wrk is not installed (Debian: apt-get install wrk)");
-    ssize_t length = readlink("/proc/self/exe", path, sizeof path - 32);
-    bench_check(length > 0, "/proc/self/exe can't be read");
-    path[length] = '\0';
-    strcpy(strrchr(path, '/'), "/../examples/httpd");
-    if (argc < 3 && access(path, X_OK) != 0)
-        bench_leave_out("http: there is no %s", path);
+    http_find_example("http", "httpd", path, sizeof path);
     signal(SIGPIPE, SIG_IGN);
-    int port = start_server(argc < 3 ? httpd : argv + 2);
-    check_page(port);
-    ask(port, 1);
-    bench_sample("http", argc < 3 ? "strand" : argv[1], 1, "req/s", ask(port, 3));
+    int port = http_start_server(argc < 3 ? httpd : argv + 2);
+    http_check_page(port);
+    http_ask(port, 1);
+    bench_sample("http", argc < 3 ? "strand" : argv[1], 1, "req/s", http_ask(port, 3));
     return 0;
 }
