@@ -96,6 +96,8 @@ def resident(pid):
 def soak(folder, seconds):
     backends = [Backend(serve) for _ in range(3)]
     with Proxy(folder, *backends, args=["--pool-time=1", "--failures=1000000"]) as proxy:
+        while not proxy.lines():  # from then on there are those descriptors too that the first request opens
+            proxy.get("/1")
         before = proxy.open_files()
         clients = Clients(proxy)
         time.sleep(seconds / 3)
