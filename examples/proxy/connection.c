@@ -143,17 +143,15 @@ static void end_request(struct connection *c)
     log_exchange(c);
 }
 
-/* Returns whether an answer could be made of what went wrong. The rest of a body that nobody reads ends the
- * connection. */
+/* Returns whether an answer could be made of what went wrong; end_connection cuts the connection otherwise. The rest of
+ * a body that nobody reads ends it. */
 static bool answer_failure(struct connection *c, int status, const strand_exception *e)
 {
     end_exchange(c, false);
     if (!*c->x.why)
         snprintf(c->x.why, sizeof c->x.why, "%s", strand_exception_text(e));
-    if (c->x.started) {
-        stream_cut(&c->stream);
+    if (c->x.started)
         return false;
-    }
     if (c->framing.place != ENDED || c->server->draining)
         c->close = true;
     c->x.status = status;

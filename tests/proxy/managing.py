@@ -168,6 +168,21 @@ def draining_finishes_requests(folder):
         same((figures["served"], figures["cut"]), ("3", "0"), "served and cut")
 
 
+def draining_ends_connections_that_have_said_nothing(folder):
+    with Proxy(folder, Backend(), args=PATIENT) as proxy:
+        before = proxy.dial()
+        before.send(GET)
+        same(before.message().status, 200, "an answer")
+        proxy.signal(signal.SIGSTOP)  # what comes now is there at once when it goes on
+        waiting = proxy.dial()
+        proxy.signal(signal.SIGTERM)
+        proxy.signal(signal.SIGCONT)
+        for wire in (before, waiting):
+            check(wire.is_over(), "bytes")
+            wire.close()
+        proxy.stop(ends=True)
+
+
 def listens(port):
     try:
         socket.create_connection(("127.0.0.1", port), 100).close()
@@ -237,6 +252,7 @@ CASES = [
     backends_that_fail_are_left_alone,
     checks_find_backends_unwell_and_well,
     draining_finishes_requests,
+    draining_ends_connections_that_have_said_nothing,
     draining_has_a_limit,
     the_log_has_a_line_for_each_request,
 ]
