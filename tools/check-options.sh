@@ -91,6 +91,7 @@ proxy    retries    r whole        0     64
 proxy    failures   f whole        1     1000000
 proxy    down       D seconds      0     1000000
 proxy    check-every - seconds     0.001 1000000
+proxy    check-time - seconds      0.001 1000000
 proxy    rise       - whole        1     1000
 proxy    fall       - whole        1     1000
 proxy    handshake - seconds  0.001 1000000

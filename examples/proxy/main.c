@@ -123,6 +123,8 @@ static void read_options(struct server *server, int argc, char **argv)
         {"check", 'C', "PATH", "ask each backend for PATH; 2xx and 3xx are well", OPTION_TEXT(server->check_path)},
         {"check-every", 0, "S", "seconds from an answer of a check to the next question (default 5)",
          OPTION_TIME(server->check_every, STRAND_S, 0.001L, 1e6L)},
+        {"check-time", 0, "S", "seconds for a check, with the connection (default 5)",
+         OPTION_TIME(limits->check, STRAND_S, 0.001L, 1e6L)},
         {"rise", 0, "N", "answers in a row by which a backend is well again (default 2)",
          OPTION_NUMBER(server->rise, 1, 1000)},
         {"fall", 0, "N", "answers in a row by which it is not (default 3)", OPTION_NUMBER(server->fall, 1, 1000)},
@@ -240,7 +242,7 @@ int main(int argc, char **argv)
 {
     static struct server server = {
         .limits = {10 * STRAND_S, 10 * STRAND_S, 60 * STRAND_S, 10 * STRAND_S, 5 * STRAND_S, 60 * STRAND_S,
-                   60 * STRAND_S, 0, 5 * STRAND_S, 30 * STRAND_S},
+                   60 * STRAND_S, 0, 5 * STRAND_S, 30 * STRAND_S, 5 * STRAND_S},
         .threads = STRAND_THREADS_ALLOWED,
         .most_active = 256,
         .most_waiting = 256,

@@ -183,7 +183,7 @@ struct check {
 
 /* ns */
 struct limits {
-    int64_t handshake, head, keep_alive, queue, connect, response, idle, whole, drain, pool;
+    int64_t handshake, head, keep_alive, queue, connect, response, idle, whole, drain, pool, check;
 };
 
 struct server {

@@ -121,6 +121,8 @@ def checks_find_backends_unwell_and_well(folder):
     def serve(wire):
         while True:
             if Backend.take(wire).first.split()[1] == "/health":
+                if said["status"] == b"silence":
+                    wire.to_the_end()
                 wire.backend.asked += 1
                 wire.send(answer(b"", status=said["status"]))
             else:
@@ -128,13 +130,13 @@ def checks_find_backends_unwell_and_well(folder):
 
     backend = Backend(serve)
     backend.asked = 0
-    args = ["--check=/health", "--check-every=0.01", "--rise=2", "--fall=2"]
+    args = ["--check=/health", "--check-every=0.01", "--check-time=0.5", "--rise=2", "--fall=2"]
     with Proxy(folder, backend, args=args) as proxy:
         until(lambda: "is not well" in proxy.errors(), "it is found unwell")
         got = proxy.get()
         same((got.status, got.one("retry-after")), (503, "1"), "nobody is well")
-        for status in (b"204 No Content", b"302 Found"):
-            said["status"] = b"500 Bad"
+        for unwell, status in ((b"500 Bad", b"204 No Content"), (b"silence", b"302 Found")):
+            said["status"] = unwell
             until(lambda: proxy.errors().rstrip().endswith("is not well"), "it is found unwell")
             said["status"] = status
             until(lambda: proxy.errors().rstrip().endswith("is well"), "it is found well")
