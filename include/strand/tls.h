@@ -156,8 +156,8 @@ STRAND_BLOCKS int64_t strand_tls_read(strand_tls *tls, void *buffer, size_t size
  * written, or a negated errno code: -EPIPE after strand_tls_shutdown.
  *
  * An interrupted call has written nothing. A call that is interrupted after the bytes were encrypted returns their
- * number, as if the system had buffered them: the next call that writes, waits for bytes or shuts down sends the rest
- * of them first.
+ * number, as if the system had buffered them: the next call that writes or shuts down sends the rest of them first, and
+ * a call that waits for bytes sends it meanwhile.
  */
 STRAND_BLOCKS int64_t strand_tls_write(strand_tls *tls, const void *bytes, size_t size);
 /** Write the `size` bytes at `bytes` to a stream. Returns `size`, or a negated errno code; the number of bytes written

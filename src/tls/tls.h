@@ -21,11 +21,11 @@
  *   [TL1] No strand suspends between a call of OpenSSL and the reading of its error queue. Each call begins with an
  *     empty queue.
  *   [TL2] What OpenSSL has encrypted is sent once and in its order: only the writer takes from `out`, and only if
- *     `sending` is empty. An interrupted write leaves the rest in `sending`, and `unsent` set: a reader sends the rest
- *     before it waits, because the peer may answer only to that.
- *   [TL3] A strand that has given up the role of the writer looks once more whether bytes wait, and sends them if the
- *     role is free, unless it is interrupted or sending has failed. So a reader that does not get the role knows that
- *     its alerts are sent.
+ *     `sending` is empty. An interrupted write leaves the rest in `sending`, and `unsent` set: a reader that waits
+ *     sends the rest meanwhile, because the peer may answer only to that.
+ *   [TL3] A strand that has given up the role of the writer at the end of its call looks once more whether bytes wait,
+ *     and sends them if the role is free, unless it is interrupted or sending has failed. So a reader that does not get
+ *     the role knows that its alerts are sent.
  *   [TL4] Each call counts as a user from its beginning to its end. The last one frees the stream once it is closed.
  *   [TL5] An interruption never crosses OpenSSL, and never lies between taking the caller's bytes and saying so.
  *   [TL6] Each call on the descriptor counts as `inside`, and begins only while the stream is not closed; the lock
@@ -35,6 +35,9 @@
  *     nothing. A writer then waits, under the lock, until a reader has gone on, or takes the role itself if it is free,
  *     and reads. A reader that gives up the role wakes the writer. A writer has the role of the reader only after
  *     the handshake; so it does not meet the handshake, which takes the roles in the other order.
+ *   [TL8] A reader never waits for room alone: while bytes wait that no writer sends, it waits for room or for bytes,
+ *     with the role of the writer, and sends one part at a time. So two peers that both have full buffers and both read
+ *     go on. A writer that wants the role gets it after the part, and waits for the same room.
  *
  * PROGRESS A reader that waits for bytes holds no lock, and a writer that waits for room neither.
  *
@@ -187,6 +190,11 @@ int tls_send_some(strand_tls *tls);
 void tls_writer_done(strand_tls **writer);
 /** At the end of a call that has no role any more: send what waits, unless a writer does [TL3]. */
 void tls_send_left(strand_tls *tls);
+/** By a reader that is about to wait: send what waits as far as the descriptor takes it, until bytes arrive, all is
+ * sent, or a writer has the role [TL8]. */
+STRAND_BLOCKS void tls_await_bytes(strand_tls *tls);
+/** By a reader that waits for nothing more: send what the descriptor takes at once, unless a writer does. */
+void tls_send_now(strand_tls *tls);
 
 /* ---- tls_open.c ---------------------------------------------------------------------------------------------- */
 

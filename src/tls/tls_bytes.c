@@ -271,19 +271,6 @@ static void take(strand_tls *tls)
     tls->out.start = tls->out.end = 0;
 }
 
-static int send_taken(strand_tls *tls)
-{
-    struct tls_bytes *sending = &tls->sending;
-    while (tls_bytes_count(sending)) {
-        int64_t sent = write_descriptor(tls, sending->at + sending->start, tls_bytes_count(sending));
-        if (sent < 0)
-            return (int)sent;
-        sending->start += (size_t)sent;
-    }
-    shrink(tls, sending);
-    return 0;
-}
-
 /* Under the lock. */
 static int sending_failed(strand_tls *tls, int code)
 {
@@ -291,22 +278,36 @@ static int sending_failed(strand_tls *tls, int code)
     return tls->failed ? code : tls_note(tls, code, tls_words(code)); /* the reason of a refusal stays */
 }
 
+/* By the writer: one write of what waits. Returns 0 or a negated errno code, and by *left whether something waited. */
+static int send_part(strand_tls *tls, bool *left)
+{
+    struct tls_bytes *sending = &tls->sending;
+    tls_lock(tls);
+    int code = tls->write_failed;
+    take(tls);
+    *left = tls->unsent = tls_bytes_count(sending) > 0;
+    strand_mutex_unlock(&tls->lock);
+    if (code || !*left)
+        return code;
+    int64_t sent = write_descriptor(tls, sending->at + sending->start, tls_bytes_count(sending));
+    if (sent < 0) {
+        tls_lock(tls);
+        sending_failed(tls, (int)sent);
+        strand_mutex_unlock(&tls->lock);
+        return (int)sent;
+    }
+    sending->start += (size_t)sent;
+    if (!tls_bytes_count(sending))
+        shrink(tls, sending);
+    return 0;
+}
+
 int tls_send(strand_tls *tls)
 {
-    for (;;) {
-        tls_lock(tls);
-        int code = tls->write_failed;
-        take(tls);
-        tls->unsent = tls_bytes_count(&tls->sending) > 0;
-        strand_mutex_unlock(&tls->lock);
-        if (code || !tls_bytes_count(&tls->sending))
+    for (bool left;;) {
+        int code = send_part(tls, &left);
+        if (code || !left)
             return code;
-        code = send_taken(tls);
-        if (!code)
-            continue;
-        tls_lock(tls);
-        sending_failed(tls, code);
-        strand_mutex_unlock(&tls->lock);
     }
 }
 
@@ -351,5 +352,43 @@ int tls_send_some(strand_tls *tls)
 void tls_send_left(strand_tls *tls)
 {
     while (take_over(tls) && sends_all(tls)) {
+    }
+}
+
+/* As the writer: wait until the descriptor takes bytes, or has some, and send a part in the first case. Returns whether
+ * it was sent. */
+static bool sends_before_bytes(strand_tls *tls)
+{
+    strand_tls *writer TLS_AT_END(tls_writer_done) = tls;
+    bool left;
+    if (!go_inside(writer))
+        return false;
+    strand_tls *inside TLS_AT_END(go_outside) = tls;
+    strand_case cases[] = {strand_on_ready(inside->fd, STRAND_WRITABLE), strand_on_ready(inside->fd, STRAND_READABLE)};
+    return strand_select(cases, 2, STRAND_SELECT_ORDERED) == 0 && cases[0].result == 0 && send_part(tls, &left) == 0;
+}
+
+void tls_await_bytes(strand_tls *tls)
+{
+    while (take_over(tls) && sends_before_bytes(tls)) {
+    }
+}
+
+/* As the writer: send a part if the descriptor takes it now. Returns whether it was sent. */
+static bool sends_at_once(strand_tls *tls)
+{
+    STRAND_SHIELD;
+    strand_tls *writer TLS_AT_END(tls_writer_done) = tls;
+    bool left;
+    if (!go_inside(writer))
+        return false;
+    strand_tls *inside TLS_AT_END(go_outside) = tls;
+    strand_case writable = strand_on_ready(inside->fd, STRAND_WRITABLE);
+    return strand_select(&writable, 1, STRAND_SELECT_NOW) == 0 && writable.result == 0 && send_part(tls, &left) == 0;
+}
+
+void tls_send_now(strand_tls *tls)
+{
+    while (take_over(tls) && sends_at_once(tls)) {
     }
 }

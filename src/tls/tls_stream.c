@@ -179,8 +179,10 @@ static int64_t read_some(strand_tls *tls, void *buffer, size_t size)
         strand_condition_broadcast(&tls->moved);
         bool unsent = tls->unsent;
         strand_mutex_unlock(&tls->lock);
-        if (unsent && got <= 0)
-            tls_send_left(tls);
+        if (unsent && got == TLS_WANTS_BYTES)
+            tls_await_bytes(tls);
+        else if (unsent && got <= 0)
+            tls_send_now(tls);
         if (got != TLS_WANTS_BYTES)
             return got;
         int code = feed(tls);

@@ -187,6 +187,108 @@ TEST_INSIDE(a_read_sends_what_an_interrupted_write_has_left)
     close_all();
 }
 
+/* Writes to a stream until it is interrupted. Counts what it has written in `stuffed`. */
+static int64_t stuffed[2];
+
+static void *stuff(void *i)
+{
+    static unsigned char bytes[10007];
+    strand_tls *tls = i ? served : client;
+    for (;;)
+        stuffed[i != NULL] += strand_tls_must(tls, strand_tls_write(tls, bytes, sizeof bytes));
+    return NULL;
+}
+
+/* Reads all that the other end has written, and then ends the own direction. */
+static void *take_all(void *i)
+{
+    static unsigned char buffers[2][5000];
+    strand_tls *tls = i ? served : client;
+    for (int64_t count = 0; count < stuffed[i == NULL];)
+        count += strand_tls_must(tls, strand_tls_read(tls, buffers[i != NULL], sizeof buffers[0]));
+    CHECK_EQ(strand_tls_shutdown(tls), 0);
+    return NULL;
+}
+
+/* Fill both directions of the connection, so that both ends have bytes that were not sent. */
+static void stuff_both(void)
+{
+    stuffed[0] = stuffed[1] = 0;
+    STRAND_SCOPE(scope);
+    strand writers[] = {strand_spawn(scope, stuff, NULL), strand_spawn(scope, stuff, TEST_PTR(1))};
+    test_await_blocked("waits for descriptor", 2);
+    for (int i = 0; i < 2; i++) {
+        strand_cancel(writers[i], "because");
+        CHECK(test_join_interrupted(writers[i]));
+    }
+}
+
+TEST_INSIDE(two_ends_that_have_more_to_send_than_there_is_room_both_read)
+{
+    open_all();
+    shake();
+    stuff_both();
+    STRAND_SCOPE(scope);
+    strand readers[] = {strand_spawn(scope, take_all, NULL), strand_spawn(scope, take_all, TEST_PTR(1))};
+    strand_join(readers[0]);
+    strand_join(readers[1]);
+    close_all();
+}
+
+static void *end_both(void *arg)
+{
+    CHECK_EQ(strand_tls_shutdown(arg ? served : client), 0);
+    return arg;
+}
+
+/* A writer gets its turn from the reader that sends for it. */
+TEST_INSIDE(a_writer_goes_on_where_a_reader_has_sent_for_it)
+{
+    open_all();
+    shake();
+    stuff_both();
+    STRAND_SCOPE(scope);
+    strand readers[] = {strand_spawn(scope, take_all, NULL), strand_spawn(scope, take_all, TEST_PTR(1))};
+    strand_yield();
+    strand enders[] = {strand_spawn(scope, end_both, NULL), strand_spawn(scope, end_both, TEST_PTR(1))};
+    for (int i = 0; i < 2; i++) {
+        strand_join(readers[i]);
+        strand_join(enders[i]);
+    }
+    char byte;
+    CHECK_EQ(strand_tls_read(client, &byte, 1), 0);
+    CHECK_EQ(strand_tls_read(served, &byte, 1), 0);
+    close_all();
+}
+
+static void *close_client(void *arg)
+{
+    CHECK_EQ(strand_tls_close(client), 0);
+    return arg;
+}
+
+static void *read_until_closed(void *arg)
+{
+    char byte;
+    CHECK_EQ(strand_tls_read(client, &byte, 1), -EBADF);
+    return arg;
+}
+
+TEST_INSIDE(a_reader_that_waits_for_room_is_ended_by_close)
+{
+    open_all();
+    shake();
+    taken = 0;
+    interrupt_a_write(NULL);
+    STRAND_SCOPE(scope);
+    strand reader = strand_spawn(scope, read_until_closed, NULL);
+    test_await_blocked("waits for one of", 1);
+    strand_join(strand_spawn(scope, close_client, NULL));
+    strand_join(reader);
+    CHECK_EQ(strand_tls_close(served), 0);
+    close_contexts();
+}
+
 /* ---- a number that is used again ----------------------------------------------------------------------------- */
 
 /* Make the number that a stream has closed the number of another connection. Returns that connection's other end. */
