@@ -12,7 +12,12 @@
  *
  * The versions are TLS 1.2 and 1.3. A client checks the chain of certificates and the name of the server. Renegotiation
  * is refused, and there is no compression and no early data. Keys are wiped where they are freed. Not there yet:
- * clients that resume sessions, stapled answers of OCSP, TLS in the kernel, and a log of keys.
+ * stapled answers of OCSP, TLS in the kernel, and a log of keys.
+ *
+ * Clients resume sessions: a further handshake of the same context with the same host takes less computation, and sends
+ * no certificates. A context keeps up to 64 sessions, two of a host, for itself alone; one that replaces it begins
+ * without any. A session ends when a certificate of the chain that was checked expires. Servers give tickets, which the
+ * context that replaces theirs does not know: the next handshake is a full one then.
  *
  * Results are numbers of bytes, 0, or negated errno codes. strand_tls_failure has the reason in words:
  *
@@ -81,7 +86,8 @@ typedef struct strand_tls_attr {
     const char *protocols; /* protocols of the application (ALPN), the best first: "h2,http/1.1"; NULL: none */
     enum strand_tls_clients clients; /* for servers: what they ask of clients */
     bool only_1_3;                   /* refuse TLS 1.2 */
-    bool unverified; /* clients accept every certificate: encryption without knowing to whom. For tests */
+    bool unverified;    /* clients accept every certificate: encryption without knowing to whom. For tests */
+    bool no_resumption; /* each handshake is a full one: no session is kept, offered or resumed */
 } strand_tls_attr;
 
 /** Write attributes as an argument, with `size` filled in: STRAND_TLS_ATTR(.certificates = "own.pem"). C++ requires the

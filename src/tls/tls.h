@@ -64,6 +64,9 @@
 /* A buffer that has room for an encrypted part, and how many of them a context keeps for its streams. */
 #define TLS_ROOM (TLS_PART + ((size_t)4 << 10))
 #define TLS_SPARES 8
+/* Sessions that a context keeps at most, and of one host. */
+#define TLS_SESSIONS 64
+#define TLS_SESSIONS_EACH 2
 
 /* A queue of bytes in one piece of memory. */
 struct tls_bytes {
@@ -89,6 +92,7 @@ struct strand_tls_context {
     struct tls_name *names;
     strand_tls_context *next;
     enum strand_tls_clients clients;
+    struct tls_session *sessions; /* tls_sessions.c has their protocol */
     int spares;
     unsigned char *spare[TLS_SPARES]; /* buffers of TLS_ROOM bytes that no stream uses, under the lock */
     size_t protocols_size;
@@ -121,6 +125,8 @@ struct strand_tls {
     const char *why;            /* the last failure, under the context's lock: threads look at it, too */
     struct tls_reason *reasons; /* all that `why` has been */
     char refused[TLS_WHY];      /* what the check of the certificate has found */
+    char *host;                 /* of a client's stream: the name or the address of its server */
+    ASN1_TIME *until;           /* when the certificates of a session that is resumed expire, or NULL */
     char peer[256], protocol[256];
 };
 
@@ -149,6 +155,14 @@ void tls_context_free(strand_tls_context *context);
 strand_tls_context *tls_context_current(strand_tls_context *context);
 /** A reference to the context for the name that a client asks for, or NULL. */
 strand_tls_context *tls_context_named(strand_tls_context *context, const char *asked);
+
+/* ---- tls_sessions.c ----------------------------------------------------------------------------------------- */
+
+/** Let streams of a new context resume sessions, or not. */
+void tls_sessions_open(strand_tls_context *context, bool resumes);
+/** Let a client's stream resume a session of its context and its host, if there is one. */
+void tls_sessions_resume(strand_tls *tls);
+void tls_sessions_free(struct tls_session *sessions);
 
 /* ---- tls_process.c ------------------------------------------------------------------------------------------ */
 

@@ -150,6 +150,7 @@ static void set_rules(strand_tls_context *context, const strand_tls_attr *attr)
     if (RAND_bytes(context->session_context, sizeof context->session_context) != 1)
         tls_refuse(-ENOMEM, "no random bytes", NULL);
     SSL_CTX_set_session_id_context(ssl, context->session_context, sizeof context->session_context);
+    tls_sessions_open(context, !attr->no_resumption);
     context->unverified = attr->unverified;
     context->clients = attr->clients;
 }
@@ -239,6 +240,7 @@ void tls_context_free(strand_tls_context *context)
 {
     for (int i = 0; i < context->spares; i++)
         OPENSSL_free(context->spare[i]);
+    tls_sessions_free(context->sessions);
     SSL_CTX_free(context->ssl);
     BIO_meth_free(context->carrier);
     CRYPTO_THREAD_lock_free(context->lock);

@@ -15,6 +15,8 @@ void tls_destroy(strand_tls *tls)
 {
     SSL_free(tls->ssl);
     tls_reasons_free(tls);
+    OPENSSL_free(tls->host);
+    ASN1_TIME_free(tls->until);
     strand_tls_context_close(tls->context);
     strand_tls_context_close(tls->named);
     tls_bytes_free(&tls->in);
@@ -88,6 +90,7 @@ static bool set_host(strand_tls *tls, const char *host)
         return false;
     memcpy(name, host + bracketed, size);
     name[size] = 0;
+    tls->host = OPENSSL_strdup(name); /* without memory for it no session is resumed */
     if ((!bracketed || strchr(name, ':')) && X509_VERIFY_PARAM_set1_ip_asc(check, name) == 1)
         return true;
     if (bracketed || !is_name(name, size))
@@ -110,6 +113,8 @@ strand_tls *strand_tls_client(strand_tls_context *context, int fd, const char *h
         refuse_stream(tls, "not the name of a server: ", host);
     }
     ERR_clear_error();
+    if (tls->host)
+        tls_sessions_resume(tls);
     SSL_set_connect_state(tls->ssl);
     SSL_set_verify(tls->ssl, verifies ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, verifies ? tls_verify : NULL);
     return tls;
