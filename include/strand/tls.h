@@ -12,7 +12,7 @@
  *
  * The versions are TLS 1.2 and 1.3. A client checks the chain of certificates and the name of the server. Renegotiation
  * is refused, and there is no compression and no early data. Keys are wiped where they are freed. Not there yet:
- * stapled answers of OCSP, TLS in the kernel, and a log of keys.
+ * stapled answers of OCSP and TLS in the kernel.
  *
  * Clients resume sessions: a further handshake of the same context with the same host takes less computation, and sends
  * no certificates. A context keeps up to 64 sessions, two of a host, for itself alone; one that replaces it begins
@@ -88,6 +88,10 @@ typedef struct strand_tls_attr {
     bool only_1_3;                   /* refuse TLS 1.2 */
     bool unverified;    /* clients accept every certificate: encryption without knowing to whom. For tests */
     bool no_resumption; /* each handshake is a full one: no session is kept, offered or resumed */
+    /* A file that the secrets of each connection are appended to, for programs that look into recorded traffic; a
+     * program that wants to be looked into sets it to getenv("SSLKEYLOGFILE"). NULL: none. A reader of the file can
+     * read the traffic; it is made by the process's umask */
+    const char *key_log;
 } strand_tls_attr;
 
 /** Write attributes as an argument, with `size` filled in: STRAND_TLS_ATTR(.certificates = "own.pem"). C++ requires the

@@ -93,6 +93,7 @@ struct strand_tls_context {
     strand_tls_context *next;
     enum strand_tls_clients clients;
     struct tls_session *sessions; /* tls_sessions.c has their protocol */
+    BIO *key_log;                 /* or NULL; written to under the lock */
     int spares;
     unsigned char *spare[TLS_SPARES]; /* buffers of TLS_ROOM bytes that no stream uses, under the lock */
     size_t protocols_size;

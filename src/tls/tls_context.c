@@ -100,6 +100,27 @@ static void load(strand_tls_context *context, const char *what, const char *pem,
         tls_refuse(-EINVAL, what, name_of(pem));
 }
 
+/* OpenSSL's callback for a secret. */
+static void log_key(const SSL *ssl, const char *line)
+{
+    strand_tls *tls = SSL_get_app_data(ssl);
+    strand_tls_context *context = tls->context;
+    CRYPTO_THREAD_write_lock(context->lock);
+    if (context->key_log) {
+        BIO_printf(context->key_log, "%s\n", line);
+        (void)BIO_flush(context->key_log);
+    }
+    CRYPTO_THREAD_unlock(context->lock);
+}
+
+static void open_key_log(strand_tls_context *context, const char *path)
+{
+    context->key_log = BIO_new_file(path, "a");
+    if (!context->key_log)
+        tls_refuse(-EINVAL, "log of keys ", path);
+    SSL_CTX_set_keylog_callback(context->ssl, log_key);
+}
+
 /* ---- rules ----------------------------------------------------------------------------------------------------- */
 
 /* "h2,http/1.1" as the handshake has it: each name behind its length. */
@@ -170,6 +191,8 @@ static void load_all(strand_tls_context *context, const strand_tls_attr *attr)
         load(context, "revoked certificates of ", attr->revoked, read_revoked);
     if (attr->protocols)
         set_protocols(context, attr->protocols);
+    if (attr->key_log)
+        open_key_log(context, attr->key_log);
     context->certified = attr->certificates != NULL;
     ERR_clear_error(); /* what was tried on the way */
 }
@@ -241,6 +264,7 @@ void tls_context_free(strand_tls_context *context)
     for (int i = 0; i < context->spares; i++)
         OPENSSL_free(context->spare[i]);
     tls_sessions_free(context->sessions);
+    BIO_free(context->key_log);
     SSL_CTX_free(context->ssl);
     BIO_meth_free(context->carrier);
     CRYPTO_THREAD_lock_free(context->lock);

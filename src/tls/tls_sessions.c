@@ -13,8 +13,8 @@
  *
  * INVARIANTS
  *   [TR1] A session is kept only if the certificates were checked, or the context does not check any.
- *   [TR2] A session of TLS 1.3 is taken out of the list, since a ticket is used once: whoever sees it twice could
- * connect the two connections.
+ *   [TR2] A session of TLS 1.3 is taken out of the list, since a ticket is used once: an observer that sees it twice
+ *     knows that both connections are of one client.
  *
  * TESTED BY tests/spec/tls_resume.c
  */

@@ -4,6 +4,9 @@
 #define SUITE tls_certificates
 #include "tls_pair.h"
 
+#include <stdlib.h>
+#include <unistd.h>
+
 static struct made stranger, expired, early, between, below, person;
 
 static void make_others(void)
@@ -259,6 +262,38 @@ TEST_INSIDE(a_context_that_cannot_be_made_says_why)
     check_no_context(STRAND_TLS_ATTR(.key = person.pem), "a key without a certificate");
     check_no_context(STRAND_TLS_ATTR(.trust = "/dev/null"), "trusted certificates of /dev/null: no start line");
     check_no_context(STRAND_TLS_ATTR(.revoked = "/dev/null"), "revoked certificates of /dev/null");
+    check_no_context(STRAND_TLS_ATTR(.key_log = "/dev/null/keys"), "log of keys /dev/null/keys: Not a directory");
     check_no_context(STRAND_TLS_ATTR(.protocols = "h2,,http/1.1"), "name of a protocol");
     check_no_context(&(strand_tls_attr){0}, "without its size");
+}
+
+/* How often the file has these words, whose lines are for each connection. */
+static int count_in_file(const char *path, const char *words)
+{
+    char line[400];
+    int count = 0;
+    FILE *file = fopen(path, "r");
+    CHECK(file != NULL);
+    while (fgets(line, sizeof line, file))
+        count += strncmp(line, words, strlen(words)) == 0;
+    CHECK_EQ(fclose(file), 0);
+    return count;
+}
+
+TEST_INSIDE(the_secrets_of_connections_are_logged_on_request)
+{
+    char path[] = "/tmp/strand-keys-XXXXXX";
+    int fd = mkstemp(path);
+    CHECK(fd >= 0 && close(fd) == 0);
+    make_usual();
+    open_contexts(STRAND_TLS_ATTR(.trust = authority.public_pem, .key_log = path), NULL);
+    for (int i = 0; i < 2; i++) {
+        open_streams("example.org");
+        shake();
+        close_streams();
+    }
+    close_contexts();
+    CHECK_EQ(count_in_file(path, "CLIENT_TRAFFIC_SECRET_0 "), 2);
+    CHECK_EQ(count_in_file(path, "SERVER_TRAFFIC_SECRET_0 "), 2);
+    CHECK_EQ(unlink(path), 0);
 }
