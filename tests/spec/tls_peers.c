@@ -80,9 +80,9 @@ static void talk_to_openssl(const char *option, const char *version)
                                 pem,       "-rev",     "-naccept", "3",           option,  NULL};
     {
         STRAND_SCOPE(scope);
-        strand s = strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = argv, .in = {STRAND_STDIO_NULL},
-                                                                   .out = {STRAND_STDIO_PIPE, .ours = &out},
-                                                                   .err = {STRAND_STDIO_NULL}));
+        strand s = strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = argv, .in = {.kind = STRAND_STDIO_NULL},
+                                                                   .out = {.kind = STRAND_STDIO_PIPE, .ours = &out},
+                                                                   .err = {.kind = STRAND_STDIO_NULL}));
         int port = read_port(out);
         CHECK(!turn_line(strand_dial_tcp("127.0.0.1", port), version));
         CHECK(turn_line(strand_dial_tcp("127.0.0.1", port), version));
@@ -168,9 +168,9 @@ TEST_REAL_INSIDE(nginx_serves_a_page)
     const char *const argv[] = {nginx, "-p", folder, "-c", conf, NULL};
     {
         STRAND_SCOPE(scope);
-        strand s =
-            strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = argv, .in = {STRAND_STDIO_NULL},
-                                                            .out = {STRAND_STDIO_NULL}, .err = {STRAND_STDIO_NULL}));
+        strand s = strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = argv, .in = {.kind = STRAND_STDIO_NULL},
+                                                                   .out = {.kind = STRAND_STDIO_NULL},
+                                                                   .err = {.kind = STRAND_STDIO_NULL}));
         get_page(dial_nginx(s));
         get_page(dial_nginx(s));
         strand_cancel(s, "over");
