@@ -188,8 +188,10 @@ typedef struct {
  * block; the block does not suspend. Cost: a descriptor and a few system calls for each block.
  *
  * The library handles a signal on whichever thread of the process the system delivers it to. A signal that all threads
- * block reaches no strand. These signals are misuse: those of faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS,
- * SIGABRT), SIGKILL and SIGSTOP, which no program can wait for, and those that the C library uses.
+ * block reaches no strand. No handler runs on a thread that runs only code of the library (the watchdog's, that of
+ * dump_on_quit, and those that look up names, work on files and close sockets): they block signals. These signals are
+ * misuse: those of faults (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT), SIGKILL and SIGSTOP, which no
+ * program can wait for, and those that the C library uses.
  *
  * Throws STRAND_SYSTEM with -EMFILE or -ENFILE if there is no descriptor; with -ENOMEM if there is no memory; with
  * -EBUSY if the program installed a handler of its own for one of the signals after an earlier block had begun, and

@@ -571,6 +571,10 @@ typedef struct {
     uint64_t bits;
 } arch_thread;
 int arch_thread_start(arch_thread *thread, void *(*fn)(void *), void *arg, const char *name);
+/* Likewise, for a thread that runs only code of the library. All signals are blocked but those that the thread itself
+ * causes (faults, SIGXFSZ): the system chooses another thread for a signal of the process, and no handler of the
+ * program runs here. */
+int arch_thread_start_unsignalled(arch_thread *thread, void *(*fn)(void *), void *arg, const char *name);
 void arch_thread_join(arch_thread thread);
 void arch_thread_yield(void);
 uint32_t arch_thread_id(void); /* gettid */

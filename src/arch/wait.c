@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -301,6 +302,22 @@ int arch_thread_start(arch_thread *thread, void *(*fn)(void *), void *arg, const
     }
     thread->bits = (uint64_t)id;
     return 0;
+}
+
+/* The thread inherits the set from its creator: a set of its own would come too late for the first signal. */
+int arch_thread_start_unsignalled(arch_thread *thread, void *(*fn)(void *), void *arg, const char *name)
+{
+    static const int caused[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGXFSZ};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof caused / sizeof *caused; i++)
+        sigdelset(&blocked, caused[i]);
+    int error = pthread_sigmask(SIG_BLOCK, &blocked, &before);
+    if (error)
+        return -error;
+    error = arch_thread_start(thread, fn, arg, name);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
 }
 
 void arch_thread_join(arch_thread thread)

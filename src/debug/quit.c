@@ -51,7 +51,7 @@ int quit_open(struct runtime *runtime)
     if (!quit)
         return -ENOMEM;
     int error = arch_watch_open(UINT64_C(1) << (QUIT - 1), runtime, &quit->watch);
-    if (!error && (error = arch_thread_start(&quit->os, wait_and_dump, quit, "strand-quit"))) {
+    if (!error && (error = arch_thread_start_unsignalled(&quit->os, wait_and_dump, quit, "strand-quit"))) {
         int fd = arch_watch_fd(quit->watch);
         arch_watch_close(quit->watch);
         arch_fd_close(fd);

@@ -222,7 +222,8 @@ int watchdog_open(struct runtime *runtime)
     struct debug_run *debug = debug_run_of(runtime);
     list_init(&runtime->unwindings.all);
     int error = make(runtime, &debug->watchdog);
-    if (!error && (error = arch_thread_start(&debug->watchdog->os, watch, debug->watchdog, "strand-watchdog"))) {
+    if (!error &&
+        (error = arch_thread_start_unsignalled(&debug->watchdog->os, watch, debug->watchdog, "strand-watchdog"))) {
         unmake(debug->watchdog);
         debug->watchdog = NULL;
     }

@@ -282,7 +282,7 @@ static int make_thread(struct thread *thread, struct crew *crew)
         return -ENOMEM;
     new->crew = crew;
     atomic_fetch_add_explicit(&crew->sub->helpers, 1, memory_order_relaxed);
-    int error = platform_thread_start(crew->sub, &new->thread, crew_main, new, crew->origin.name);
+    int error = platform_thread_start(crew->sub, &new->thread, crew_main, new, crew->origin.name, crew->calls);
     if (error) {
         atomic_fetch_sub_explicit(&crew->sub->helpers, 1, memory_order_relaxed);
         free(new);

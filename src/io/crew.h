@@ -78,6 +78,7 @@ struct crew {
     struct subprocess *sub;
     atomic_flag lock;
     bool closing;
+    bool calls;                /* functions of the program, not only the library's own */
     size_t most, most_waiting; /* the second: 0 for no limit */
     int64_t idle_ns;
     struct link queue;  /* jobs, FIFO */

@@ -103,7 +103,8 @@ static void end_with_scope(struct thread *thread, struct owned *owned)
 #define ATTR(attr, field)                                                                                              \
     ((attr) && (attr)->size >= offsetof(strand_crew_attr, field) + sizeof((attr)->field) ? (attr)->field : 0)
 
-static struct crew *make(struct thread *thread, int threads, const char *name)
+/* calls: its threads call functions of the program. */
+static struct crew *make(struct thread *thread, int threads, const char *name, bool calls)
 {
     struct crew *crew = platform_calloc(thread, 1, sizeof *crew);
     if (!crew)
@@ -111,6 +112,7 @@ static struct crew *make(struct thread *thread, int threads, const char *name)
     crew->sub = thread->sub;
     crew->most = (size_t)threads;
     crew->idle_ns = IDLE_USUAL;
+    crew->calls = calls;
     crew->end.crew = crew;
     list_init(&crew->queue);
     list_init(&crew->asleep);
@@ -138,7 +140,7 @@ strand_crew strand_crew_open(strand_scope scope, const strand_crew_attr *attr)
         throw_no_memory(me, "a crew");
     arch_san_acquire(record);
     record->owned.release = end_with_scope;
-    record->crew = make(thread, threads, attr && attr->name ? attr->name : "crew");
+    record->crew = make(thread, threads, attr && attr->name ? attr->name : "crew", true);
     uint64_t serial = next_serial(worker_of(thread));
     atomic_store_explicit(&record->word, serial << WORD_SERIAL, memory_order_release); /* [HN2] */
     int error = record->crew ? 0 : -ENOMEM;
@@ -174,7 +176,7 @@ static struct crew *run_crew(struct thread *thread, enum run_crew which)
     struct crew *crew = atomic_load_explicit(at, memory_order_acquire), *none = NULL; /* [PB1] */
     if (crew)
         return crew;
-    crew = make(thread, run_crew_most(runtime_of(thread), which), names[which]);
+    crew = make(thread, run_crew_most(runtime_of(thread), which), names[which], which == CREW_CALLS);
     if (!crew)
         return NULL;
     if (atomic_compare_exchange_strong_explicit(at, &none, crew, memory_order_acq_rel,

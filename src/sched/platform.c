@@ -37,11 +37,12 @@ void platform_relax_unknown(void)
 /* ---- plain threads --------------------------------------------------------------------------------------- */
 
 int platform_thread_start(struct subprocess *sub, struct platform_thread *thread, void *(*fn)(void *), void *arg,
-                          const char *name)
+                          const char *name, bool signalled)
 {
     if (sub->platform)
         return sub->platform->thread_start(sub, fn, arg, &thread->played);
-    return arch_thread_start(&thread->os, fn, arg, name);
+    return signalled ? arch_thread_start(&thread->os, fn, arg, name)
+                     : arch_thread_start_unsignalled(&thread->os, fn, arg, name);
 }
 
 void platform_thread_join(struct subprocess *sub, struct platform_thread *thread)

@@ -146,9 +146,9 @@ OWN_INLINE void spin_unlock_if_concurrent(atomic_flag *lock, struct thread *thre
 }
 
 /* Start and join a plain thread; wait on a word, until an instant at the latest, and wake such waiters. As the
- * functions of arch. */
+ * functions of arch. signalled: it runs functions of the program, so that signals may reach it. */
 int platform_thread_start(struct subprocess *sub, struct platform_thread *thread, void *(*fn)(void *), void *arg,
-                          const char *name);
+                          const char *name, bool signalled);
 /* Waits for the end of a thread that has ended, or is about to. */
 void platform_thread_join(struct subprocess *sub, struct platform_thread *thread);
 void platform_word_wait(struct subprocess *sub, _Atomic uint32_t *word, uint32_t expected, int64_t deadline);

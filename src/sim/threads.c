@@ -61,7 +61,7 @@ int strand_sim_thread(strand_fn *fn, void *arg)
     if (!plain)
         return -ENOMEM;
     *plain = (struct plain){.runtime = runtime, .fn = fn, .arg = arg};
-    int error = platform_thread_start(&runtime->sub, &plain->thread, call, plain, "strand-plain");
+    int error = platform_thread_start(&runtime->sub, &plain->thread, call, plain, "strand-plain", true);
     if (error) {
         free(plain);
         return error;

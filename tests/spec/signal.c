@@ -1,14 +1,21 @@
 /*
  * Signals that strands wait for.
  */
+#define _GNU_SOURCE
 #define SUITE signal
 #include "test.h"
 
+#include "strand/file.h"
 #include "strand/io.h"
+#include "strand/pool.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* To this thread: so it has come when this returns. */
@@ -298,6 +305,88 @@ TEST_REAL_INSIDE(calls_of_the_program_are_interrupted_by_its_handlers_as_before)
     CHECK(handled > 0);
     close(fds[0]);
     close(fds[1]);
+}
+
+/* ---- threads of the library ----------------------------------------------------------------- */
+
+/* Write the text of a file of a thread. Returns false if the thread has ended. */
+static bool read_of_thread(const char *id, const char *what, char *text, size_t room)
+{
+    char path[300];
+    snprintf(path, sizeof path, "/proc/self/task/%s/%s", id, what);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t length = fd < 0 ? -1 : read(fd, text, room - 1);
+    text[length > 0 ? length : 0] = '\0';
+    if (fd >= 0)
+        close(fd);
+    return length > 0;
+}
+
+/* The signals that a thread of that name blocks, signal n as bit n - 1. Waits for the thread: it names itself. */
+static uint64_t blocked_by(const char *name)
+{
+    for (;;) {
+        uint64_t blocked = 0;
+        bool found = false;
+        char text[8192];
+        DIR *threads = opendir("/proc/self/task");
+        CHECK(threads != NULL);
+        for (struct dirent *thread; !found && (thread = readdir(threads));) {
+            if (*thread->d_name == '.' || !read_of_thread(thread->d_name, "comm", text, sizeof text))
+                continue;
+            text[strcspn(text, "\n")] = '\0';
+            const char *line = NULL;
+            if (strcmp(text, name) == 0 && read_of_thread(thread->d_name, "status", text, sizeof text))
+                line = strstr(text, "\nSigBlk:");
+            found = line && sscanf(line, "\nSigBlk: %" SCNx64, &blocked) == 1;
+        }
+        closedir(threads);
+        if (found)
+            return blocked;
+        usleep(1000);
+    }
+}
+
+/* Have each thread of the library made. */
+static void use_all_threads(void)
+{
+    int ends[2], file = strand_file_open(AT_FDCWD, "/proc/self/status", O_RDONLY, 0);
+    const struct linger linger = {.l_onoff = 1, .l_linger = 1};
+    CHECK_EQ(strand_close(file), 0);
+    int dialled = strand_dial_tcp("localhost", 1);
+    if (dialled >= 0) /* there is a server */
+        CHECK_EQ(strand_close(dialled), 0);
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    CHECK_EQ(setsockopt(ends[0], SOL_SOCKET, SO_LINGER, &linger, sizeof linger), 0);
+    CHECK_EQ(strand_close(ends[0]), 0);
+    CHECK_EQ(strand_close(ends[1]), 0);
+    strand_offload(test_return, NULL);
+}
+
+static void *check_blocked(void *arg)
+{
+    static const char *const own[] = {"strand-watchdog", "strand-quit", "strand-names", "strand-closes",
+                                      "strand-files"};
+    const uint64_t any = UINT64_C(1) << (SIGUSR1 - 1) | UINT64_C(1) << (SIGTERM - 1) | UINT64_C(1) << (SIGQUIT - 1) |
+                         UINT64_C(1) << (SIGRTMAX - 1);
+    const uint64_t caused = UINT64_C(1) << (SIGSEGV - 1) | UINT64_C(1) << (SIGXFSZ - 1);
+    use_all_threads();
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+        uint64_t blocked = blocked_by(own[i]);
+        if ((blocked & any) != any || blocked & caused)
+            CHECK_FAIL("%s blocks %" PRIx64, own[i], blocked);
+    }
+    CHECK_EQ(blocked_by("strand-crew") & any, 0);
+    return arg;
+}
+
+TEST_REAL(no_handler_of_the_program_runs_on_a_thread_that_runs_only_code_of_the_library)
+{
+    strand_options options = test_options();
+    options.watchdog_ns = 100 * STRAND_S;
+    options.dump_on_quit = true;
+    options.files = STRAND_FILES_THREADS;
+    strand_run(&options, check_blocked, NULL);
 }
 
 /* ---- after a fork --------------------------------------------------------------------------- */
