@@ -122,8 +122,9 @@ STRAND_BLOCKS int64_t strand_receive_from(int fd, void *buffer, size_t size, str
 /**
  * Send the `size` bytes at `bytes` as one datagram. `to` is the address of the receiver; NULL: the peer that the socket
  * is connected to. UDP does not wait for the receiver, and the network may lose, repeat and reorder datagrams. Unix
- * datagrams arrive, each once and in order: the call waits while the receiver's queue is full. If the socket is not
- * connected, no event tells the end of that, and the call tries again at growing intervals of up to 20 ms.
+ * datagrams arrive, each once and in order: the call waits while the receiver's queue is full. With NULL, an event ends
+ * the wait. No event tells of the queue of another receiver: with `to`, the call tries again at growing intervals of up
+ * to 20 ms, whatever the socket is connected to.
  *
  * Returns `size`, or a negated errno code: -EMSGSIZE: it is too large for a datagram; -EDESTADDRREQ or -ENOTCONN: `to`
  * is NULL and the socket is not connected; -ECONNREFUSED or -ENOENT: nobody has the Unix name. An interrupted call has

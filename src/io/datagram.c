@@ -197,15 +197,22 @@ int strand_receive_many(int fd, strand_datagram *list, size_t count)
     return got;
 }
 
-/* Returns -EAGAIN if the queue of a Unix receiver is full: no event reports the end of that unless the socket is
- * connected. */
+/* The system's poll says of a Unix socket whether its own memory and the queue of its connected peer have room, and no
+ * event tells of the queue of another receiver. So what is sent to an address waits for no event. */
+static bool is_eventless(const struct arch_name *name)
+{
+    return name && arch_address_port(name->bytes, name->length) < 0;
+}
+
+/* Returns -EAGAIN if the caller has to try again, without an event that says when. */
 static int64_t send_some(struct operation *op, const struct arch_datagram *list, int count, bool single)
 {
+    const struct arch_name *name = list->name && list->name->length ? list->name : NULL;
+    bool eventless = is_eventless(name);
     for (;;) {
-        int64_t put = operation_ready(op);
+        int64_t put = eventless ? operation_continue(op) : operation_ready(op);
         if (put < 0)
             return put;
-        const struct arch_name *name = list->name && list->name->length ? list->name : NULL;
         if (op->d->type == ARCH_FD_TCP)
             put = -EOPNOTSUPP;
         else if (single)
@@ -214,7 +221,7 @@ static int64_t send_some(struct operation *op, const struct arch_datagram *list,
             put = fd_send_many(op->thread, op->d->call, list, count);
         if (UNLIKELY(put == -ENOTSOCK || put == -EOPNOTSUPP) && !operation_mistaken(op, (int)put))
             continue;
-        if (put != -EAGAIN || (name && fd_ready(op->thread, op->d->call) & ARCH_OUT))
+        if (put != -EAGAIN || eventless)
             return put;
         operation_drained(op);
     }
@@ -225,12 +232,15 @@ static int64_t send_some(struct operation *op, const struct arch_datagram *list,
 static int try_later(struct operation *op, int fd, int64_t ns)
 {
     int64_t when = platform_now(op->thread->sub) + ns;
+    bool probed = descriptor_is_probed(op->thread, op->d); /* the receiver may be another process */
     int how;
     operation_step_aside(op);
     do {
         wait_because(op->thread, op->me, BLOCKED_DESCRIPTOR, (uint64_t)fd);
+        op->thread->sub->outside += probed;
         how = wait_until(op->thread, op->me, when, own_of(op->me)->floor);
         op->thread = thread_self();
+        op->thread->sub->outside -= probed;
         if (how == WAIT_INTERRUPTED && interrupted_here(op->me)) {
             uint64_t progress = op->progress;
             operation_leave(op);

@@ -153,6 +153,8 @@ int operation_enter_also(struct operation *op, int fd, enum side_name side);
 /* Before each call: wait if a call is known to be useless, or others wait. Returns 0, or a negated errno code: closed
  * meanwhile. Throws when interrupted; the operation has ended then. */
 int operation_ready(struct operation *op);
+/* Likewise, before a call that does not depend on the events of its side: never waits for them. */
+int operation_continue(struct operation *op);
 /* After a call that failed because of the record's type. Returns 0 if the record was out of date: start the operation
  * again; or a negated errno code. */
 int operation_mistaken(struct operation *op, int error);

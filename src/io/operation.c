@@ -370,6 +370,25 @@ int operation_ready(struct operation *op)
     }
 }
 
+int operation_continue(struct operation *op)
+{
+    for (bool yielded = false;;) {
+        if (interrupted_here(op->me))
+            throw_interrupted(op);
+        if (UNLIKELY(atomic_load_explicit(&op->d->users, memory_order_relaxed) & CLOSING)) {
+            int error = descriptor_going(op->d) == GOING_REPLACED ? begin_again(op) : -EBADF;
+            if (error)
+                return error;
+            continue;
+        }
+        thread_tick(op->thread);
+        if (!thread_is_asked_for(op->thread) || yielded)
+            return 0;
+        yielded = true;
+        op->thread = thread_yield(op->thread);
+    }
+}
+
 /* ---- closing --------------------------------------------------------------------------------------------- */
 
 void operations_claim(struct thread *thread, struct descriptor *d, struct batch *woken)

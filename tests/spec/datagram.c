@@ -358,6 +358,40 @@ TEST_INSIDE(a_sender_that_is_not_connected_waits_as_well)
     receive_flood(false);
 }
 
+/* Send to a full receiver over a socket that is connected to another one, which nobody reads. */
+static void receive_beside(bool peer_is_full)
+{
+    strand_address there = name("server"), beside = name("peer");
+    int number, fills = -1;
+    CLOSED server = bound(there);
+    CLOSED peer = bound(beside);
+    CLOSED client = connected(beside);
+    strand_case now = strand_on_ready(client, STRAND_WRITABLE);
+    while (peer_is_full && strand_select(&now, 1, STRAND_SELECT_NOW) == 0)
+        CHECK_EQ(strand_send_to(client, &fills, sizeof fills, NULL), sizeof fills);
+    struct flood flood = {client, &there};
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, send_many, &flood);
+    test_await_blocked("waits for descriptor", 1);
+    for (int i = 0; i < MANY; i++) {
+        CHECK_EQ(strand_receive_from(server, &number, sizeof number, NULL), sizeof number);
+        CHECK_EQ(number, i);
+    }
+    strand_join(child);
+    if (peer_is_full)
+        CHECK_EQ(strand_receive_from(peer, &number, sizeof number, NULL), sizeof number);
+}
+
+TEST_INSIDE(a_sender_waits_for_its_receiver_and_not_for_the_full_peer_of_its_socket)
+{
+    receive_beside(true);
+}
+
+TEST_INSIDE(a_sender_waits_for_its_receiver_while_the_peer_of_its_socket_has_room)
+{
+    receive_beside(false);
+}
+
 static void *send_until_closed(void *arg)
 {
     const struct flood *flood = arg;
