@@ -56,9 +56,10 @@ typedef struct strand_address {
 } strand_address;
 
 /** Make an address of version four or six of the Internet protocol. `host` is a number ("192.0.2.7", "::1",
- * "fe80::1%eth0"); "" means all addresses of this machine, of both versions, for a socket that is bound. Port 0 means
- * any free port. Returns 0, or a negated errno code: -EINVAL: there is no such port; -ENOENT: `host` is no number.
- * Cost: below 1 us. */
+ * "fe80::1%eth0"). For a socket that is bound, "" and "::" mean all addresses of this machine, of both versions,
+ * whatever its setting bindv6only is; if the machine has no version six, those of version four. Port 0 means any free
+ * port. Returns 0, or a negated errno code: -EINVAL: there is no such port; -ENOENT: `host` is no number. Cost: below 1
+ * us. */
 int strand_address_ip(strand_address *out, const char *host, int port);
 /** Make an address of a Unix socket. A path that begins with @ is an abstract name, for which there is no file. "" is a
  * name that the system chooses when a socket is bound to it. Returns 0, or -ENAMETOOLONG. Cost: some ns. */
@@ -80,6 +81,11 @@ STRAND_BLOCKS int strand_accept_from(int listener, strand_address *peer);
 
 /* ---- bytes in several buffers ------------------------------------------------------------------------------ */
 
+/*
+ * On sockets whose messages have ends (datagrams, SOCK_SEQPACKET) a call moves one message: all buffers that it was
+ * given are one message, which is never split. A message that the socket does not take is refused (-EMSGSIZE).
+ */
+
 /** Read into several buffers, one after the other, as strand_read does into one: at least one byte. `count` is their
  * number, at most 1024 (-EINVAL); buffers of size 0 are skipped. Returns the number of bytes, 0 at the end of the
  * stream, or a negated errno code. An interrupted call has read nothing. Cost: that of strand_read. */
@@ -90,8 +96,8 @@ STRAND_BLOCKS int64_t strand_writev(int fd, const struct iovec *buffers, int cou
 /** Write the bytes of several buffers, all of them, as strand_write_all does. The buffers belong to the caller and must
  * stay unchanged until the call returns; the array of them is not changed. Returns the number of bytes, or a negated
  * errno code; the number of bytes written before an error is unknown. An interruption may come between two parts; the
- * exception then tells how many bytes were written (strand_exception_progress). Cost: a system call for up to 64
- * buffers, and a wait for each part that the descriptor accepts at once. */
+ * exception then tells how many bytes were written (strand_exception_progress). Cost: a system call
+ * for each part that the descriptor accepts at once, and a wait before the next one, if there is one. */
 STRAND_BLOCKS STRAND_CHECKED int64_t strand_writev_all(int fd, const struct iovec *buffers, int count);
 
 /* ---- datagrams --------------------------------------------------------------------------------------------- */

@@ -122,9 +122,15 @@ int64_t strand_write_all(int fd, const void *bytes, size_t size)
 
 /* ---- several buffers -------------------------------------------------------------------------------------- */
 
-/* A system call moves so many parts, and so many bytes, at most. */
-enum { AT_ONCE = 64 };
+/* What a system call moves. So many parts are copied, without the empty ones; a longer list is the caller's. */
+enum { COPIED_MOST = 64 };
 #define BYTES_AT_ONCE ((size_t)1 << 30)
+struct piece {
+    const struct iovec *parts;
+    int count;
+    size_t size;
+    struct iovec copied[COPIED_MOST];
+};
 
 /* Begin an operation on the caller's buffers. Returns 1; or 0 or a negated errno code: the operation has ended. */
 static int64_t enter_parts(struct operation *op, struct cursor *cursor, int fd, enum side_name side,
@@ -142,27 +148,35 @@ static int64_t enter_parts(struct operation *op, struct cursor *cursor, int fd, 
     return error;
 }
 
-/* The next parts for a system call. Returns how many there are, and their size. */
-static int next_parts(const struct cursor *cursor, struct iovec *out, size_t *size)
+/* The parts for the next system call. At the beginning of a list it gets the whole list: on datagrams and
+ * SOCK_SEQPACKET each call is a message. In the middle of a part only streams are. */
+static void next_piece(const struct cursor *cursor, struct piece *piece)
 {
-    *size = 0;
-    int count = cursor_parts(cursor, cursor->left < BYTES_AT_ONCE ? cursor->left : BYTES_AT_ONCE, out, AT_ONCE);
-    for (int i = 0; i < count; i++)
-        *size += out[i].iov_len;
-    return count;
+    size_t most = cursor->left < BYTES_AT_ONCE ? cursor->left : BYTES_AT_ONCE;
+    piece->parts = piece->copied;
+    piece->count = cursor_parts(cursor, most, piece->copied, COPIED_MOST);
+    piece->size = 0;
+    for (int i = 0; i < piece->count; i++)
+        piece->size += piece->copied[i].iov_len;
+    if (piece->size == most || cursor->at || most < cursor->left)
+        return;
+    piece->parts = cursor->parts;
+    piece->count = cursor->count;
+    piece->size = cursor->left;
+    for (; !piece->parts->iov_len; piece->parts++)
+        piece->count--;
 }
 
 int64_t strand_readv(int fd, const struct iovec *buffers, int count)
 {
     struct operation op;
     struct cursor cursor;
-    struct iovec parts[AT_ONCE];
-    size_t size;
+    struct piece piece;
     int64_t got = enter_parts(&op, &cursor, fd, SIDE_IN, buffers, count, "strand_readv");
     if (got <= 0)
         return got;
-    count = next_parts(&cursor, parts, &size);
-    got = read_some(&op, parts, count, size);
+    next_piece(&cursor, &piece);
+    got = read_some(&op, piece.parts, piece.count, piece.size);
     operation_leave(&op);
     return got;
 }
@@ -172,14 +186,13 @@ static int64_t write_parts(int fd, const struct iovec *buffers, int count, bool 
 {
     struct operation op;
     struct cursor cursor;
-    struct iovec parts[AT_ONCE];
-    size_t size;
+    struct piece piece;
     int64_t put = enter_parts(&op, &cursor, fd, SIDE_OUT, buffers, count, function);
     if (put <= 0)
         return put;
     do {
-        count = next_parts(&cursor, parts, &size);
-        if ((put = write_some(&op, parts, count)) < 0)
+        next_piece(&cursor, &piece);
+        if ((put = write_some(&op, piece.parts, piece.count)) < 0)
             break;
         op.progress += (uint64_t)put;
         cursor_move(&cursor, (size_t)put, NULL, NULL);

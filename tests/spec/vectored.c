@@ -151,6 +151,53 @@ TEST_INSIDE(all_bytes_of_many_buffers_arrive_in_their_order)
     check_many(pipe);
 }
 
+/* On sockets whose messages have ends, another kind of call would send, or take, several. */
+static void check_message(int type, int64_t (*write_list)(int, const struct iovec *, int))
+{
+    enum { ALL = 1024, SIZE = 7 };
+    static char out[ALL * SIZE], in[ALL * SIZE];
+    static struct iovec put[ALL], take[ALL];
+    int fds[2];
+    for (int i = 0; i < ALL; i++) {
+        memset(out + i * SIZE, 'a' + i % 26, SIZE);
+        put[i] = (struct iovec){out + i * SIZE, i ? SIZE : 0}; /* the first is empty */
+        take[i] = (struct iovec){in + i * SIZE, i ? SIZE : 0};
+    }
+    CHECK_EQ(socketpair(AF_UNIX, type, 0, fds), 0);
+    ENDS ends = {fds[0], fds[1]};
+    memset(in, 0, sizeof in);
+    CHECK_EQ(write_list(ends.out, put, ALL), sizeof out - SIZE);
+    CHECK_EQ(write_list(ends.out, put, 2), SIZE);
+    CHECK_EQ(strand_readv(ends.in, take, ALL), sizeof in - SIZE);
+    CHECK_EQ(memcmp(in + SIZE, out + SIZE, sizeof out - SIZE), 0);
+    CHECK_EQ(strand_readv(ends.in, take, ALL), SIZE);
+}
+
+TEST_SYSTEM_INSIDE(all_buffers_of_a_call_are_one_message)
+{
+    check_message(SOCK_SEQPACKET, strand_writev);
+    check_message(SOCK_SEQPACKET, strand_writev_all);
+    check_message(SOCK_DGRAM, strand_writev);
+    check_message(SOCK_DGRAM, strand_writev_all);
+}
+
+TEST_SYSTEM_INSIDE(a_message_of_many_buffers_that_is_too_large_is_refused_whole)
+{
+    int fds[2];
+    struct iovec parts[100];
+    char byte;
+    for (int i = 0; i < 100; i++)
+        parts[i] = (struct iovec){received, sizeof received};
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, fds), 0);
+    {
+        ENDS ends = {fds[0], fds[1]};
+        CHECK_EQ(strand_writev(ends.out, parts, 100), -EMSGSIZE);
+        CHECK_EQ(strand_writev_all(ends.out, parts, 100), -EMSGSIZE);
+        CHECK_EQ(strand_writev(ends.out, &(struct iovec){&byte, 1}, 1), 1);
+        CHECK_EQ(strand_readv(ends.in, parts, 100), 1);
+    }
+}
+
 static void *write_forever(void *fd)
 {
     const struct iovec parts[] = {{received, 3}, {received, sizeof received - 3}};
