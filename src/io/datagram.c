@@ -5,6 +5,7 @@
 
 #include "descriptor.h"
 #include "io_blocked.h"
+#include "socket.h"
 
 #include "../sched/thread.h"
 #include "../strand/interrupt.h"
@@ -78,14 +79,15 @@ static bool there_is(const strand_address *address)
     return address && address->length;
 }
 
-/* The address of version four that stands for all, if this one of version six does; or NULL. */
-static const struct arch_address *all_of_four(const strand_address *address, struct arch_address all[2])
+bool socket_is_for_all(const strand_address *address, strand_address *four)
 {
+    struct arch_address all[2];
     int port = arch_address_port(address->name, address->length);
     if (port < 0 || arch_address_tcp("", port, true, false, all, 2) < 2 || all[0].length != address->length ||
         memcmp(all[0].bytes, address->name, address->length) != 0)
-        return NULL;
-    return &all[1];
+        return false;
+    put_address(four, &all[1]);
+    return true;
 }
 
 /* A signal may come; otherwise such a socket connects at once. */
@@ -97,14 +99,16 @@ static int connect_at_once(struct thread *thread, int fd, const strand_address *
     return error;
 }
 
-static int open_at(const strand_address *local, const strand_address *peer)
+static int open_at(const strand_address *local, const strand_address *peer, bool both)
 {
     struct thread *thread = thread_self();
     int fd = fd_socket_of_datagrams(thread, arch_address_family((local ? local : peer)->name)), error = fd < 0 ? fd : 0;
     if (error)
         return error;
     descriptor_made(fd);
-    if (local)
+    if (both)
+        error = fd_adjust(thread, fd, arch_fd_both);
+    if (!error && local)
         error = fd_bind(thread, fd, local->name, local->length);
     if (!error && peer)
         error = connect_at_once(thread, fd, peer);
@@ -115,18 +119,14 @@ static int open_at(const strand_address *local, const strand_address *peer)
 
 int strand_datagram_open(const strand_address *local, const strand_address *peer)
 {
-    struct arch_address all[2];
     strand_address four;
     local = there_is(local) ? local : NULL;
     peer = there_is(peer) ? peer : NULL;
     if (!local && !peer)
         return -EINVAL;
-    int fd = open_at(local, peer);
-    const struct arch_address *other = fd == -EAFNOSUPPORT && local ? all_of_four(local, all) : NULL;
-    if (!other) /* the machine has version six, or it is asked for */
-        return fd;
-    put_address(&four, other);
-    return open_at(&four, peer);
+    bool both = local && socket_is_for_all(local, &four);
+    int fd = open_at(local, peer, both);
+    return fd == -EAFNOSUPPORT && both ? open_at(&four, peer, false) : fd;
 }
 
 /* ---- receiving and sending -------------------------------------------------------------------------------- */

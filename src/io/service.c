@@ -17,14 +17,16 @@
 
 /* ---- sockets that share a port ----------------------------------------------------------------------------- */
 
-static int make_sharing(struct thread *thread, const strand_address *address, enum strand_sharing type)
+static int make_one(struct thread *thread, const strand_address *address, enum strand_sharing type, bool both)
 {
     int family = arch_address_family(address->name);
     int fd = type == STRAND_SHARE_UDP ? fd_socket_of_datagrams(thread, family) : fd_socket(thread, family);
     if (fd < 0)
         return fd;
     descriptor_made(fd);
-    int error = type == STRAND_SHARE_UDP ? 0 : fd_adjust(thread, fd, arch_fd_reuse);
+    int error = both ? fd_adjust(thread, fd, arch_fd_both) : 0;
+    if (!error && type != STRAND_SHARE_UDP)
+        error = fd_adjust(thread, fd, arch_fd_reuse);
     if (!error)
         error = fd_share(thread, fd);
     if (!error)
@@ -34,6 +36,14 @@ static int make_sharing(struct thread *thread, const strand_address *address, en
     if (error)
         fd_close(thread, fd);
     return error ? error : fd;
+}
+
+static int make_sharing(struct thread *thread, const strand_address *address, enum strand_sharing type)
+{
+    strand_address four;
+    bool both = socket_is_for_all(address, &four);
+    int fd = make_one(thread, address, type, both);
+    return fd == -EAFNOSUPPORT && both ? make_one(thread, &four, type, false) : fd;
 }
 
 int strand_share_port(const strand_address *address, enum strand_sharing type, int *fds, int count)
