@@ -117,6 +117,54 @@ def requests_that_may_be_tried_again(folder):
     sock.close()
 
 
+def links_that_the_backend_has_closed(folder):
+    """All idle links are closed at once: one further try is enough, since that makes a link of its own."""
+    gates = [threading.Semaphore(0), threading.Semaphore(0)]
+
+    def serve(wire):
+        while True:
+            Backend.take(wire)
+            holds = wire.backend.holds
+            if holds:
+                gates[0].acquire()
+            wire.send(answer())
+            if holds:
+                gates[1].acquire()
+                return
+
+    backend = Backend(serve)
+    backend.holds = True
+    with Proxy(folder, backend, args=["--retries=1", "--failures=1"]) as proxy:
+        wires = [proxy.dial() for _ in range(5)]
+        for i, wire in enumerate(wires):
+            wire.send(GET)
+            until(lambda: len(backend.requests) == i + 1, "a request")
+        gates[0].release(5)
+        for wire in wires:
+            same(wire.message().status, 200, "an answer")
+        until(lambda: len(proxy.lines()) == 5, "the log")
+        backend.holds = False
+        gates[1].release(5)
+        same(proxy.get().status, 200, "a request behind the links' end")
+        for wire in wires:
+            wire.close()
+
+
+def a_part_of_a_body_is_not_sent_again(folder):
+    def serve(wire):
+        wire.until(b"\r\n\r\n")
+        wire.exactly(1)
+
+    first, second = Backend(serve), Backend(serve)
+    with Proxy(folder, first, second, args=["--failures=1000"]) as proxy:
+        for _ in range(2):
+            wire = proxy.dial()
+            wire.send(b"PUT / HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\nx")
+            same(wire.message().status, 502, "a backend that dies in the middle of a body")
+            wire.close()
+        same(first.connections + second.connections, 2, "tries")
+
+
 def clients_that_go_away(folder):
     gone = []
 
@@ -239,6 +287,8 @@ CASES = [
     a_backend_that_does_not_listen_or_answer,
     a_backend_that_dies,
     requests_that_may_be_tried_again,
+    links_that_the_backend_has_closed,
+    a_part_of_a_body_is_not_sent_again,
     clients_that_go_away,
     clients_that_are_slow,
     a_client_that_does_not_read,
