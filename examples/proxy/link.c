@@ -60,22 +60,24 @@ static struct link *link_of(struct server *server, struct backend *backend, int 
     return link;
 }
 
-struct link *link_dial(struct server *server, struct backend *backend, int *error)
+static int dial_in_time(const struct server *server, const struct backend *backend)
 {
-    struct link *link = NULL;
-    *error = -ETIMEDOUT;
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(server->limits.connect));
-        int fd = strand_names_dial(backend->host, backend->port, NULL);
-        if (fd >= 0)
-            link = link_of(server, backend, fd);
-        *error = fd < 0 ? fd : -ENOMEM;
-        return link;
+        return strand_names_dial(backend->host, backend->port, NULL);
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
     }
     STRAND_END
-    return NULL;
+    return -ETIMEDOUT;
+}
+
+struct link *link_dial(struct server *server, struct backend *backend, int *error)
+{
+    int fd = dial_in_time(server, backend);
+    struct link *link = fd < 0 ? NULL : link_of(server, backend, fd);
+    *error = fd < 0 ? fd : link ? 0 : -ENOMEM;
+    return link;
 }
 
 void link_keep(struct server *server, struct link *link)
