@@ -44,7 +44,7 @@
  * NOT DONE Waiting inside of a BIO: the frames of OpenSSL would lie on a strand's stack, which may be copied, and its
  *     error queue would change threads. A lock around the whole call: a reader that waits would keep writers out.
  *
- * TESTED BY tests/spec/tls_stream.c, tls_cancel.c
+ * TESTED BY tests/spec/tls_stream.c, tls_cancel.c, tls_many.c
  */
 #ifndef STRAND_TLS_INSIDE_H
 #define STRAND_TLS_INSIDE_H
