@@ -106,7 +106,8 @@ const char *strand_exception_who(const strand_exception *e);
 /** Get the reason of a cancellation: the text that the strand in strand_exception_who gave. Returns "" if it gave none.
  * The text is valid as long as `e` is. */
 const char *strand_exception_why(const strand_exception *e);
-/** Get the number of bytes that an interrupted composite operation had transferred, or 0 for other exceptions. */
+/** Get the number of bytes that a composite operation had transferred when it was interrupted, also by a deadline
+ * (STRAND_TIMED_OUT); or 0 for other exceptions. */
 uint64_t strand_exception_progress(const strand_exception *e);
 /** Print an exception to a descriptor: kind, message, trace across strands, causes and suppressed exceptions. A long
  * list is cut, and its length is printed. Control characters in texts and names are printed as hexadecimal escapes. The

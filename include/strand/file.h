@@ -112,6 +112,27 @@ STRAND_BLOCKS int64_t strand_file_writev(int fd, const struct iovec *buffers, in
  */
 STRAND_BLOCKS int64_t strand_file_copy(int from, int64_t *from_offset, int to, int64_t *to_offset, uint64_t size);
 
+/**
+ * Send up to `size` bytes at `offset` of a file to a descriptor, without moving them through the program if the system
+ * can do that (sendfile(2)): to a socket or a pipe that does not block, as those of the library. To a descriptor that
+ * blocks, to a terminal or a device, and in a seeded run, the call reads and writes. To another file it copies, at the
+ * position of that file's descriptor (strand_file_copy). It waits for room as strand_write does, and for the disk as
+ * strand_file_read. It never raises SIGPIPE.
+ *
+ * Several strands must not write to one stream at a time; a file that changes while it is sent may arrive as a mixture,
+ * even of changes after the call: a socket refers to the file's memory until the peer has the bytes.
+ *
+ * Returns the number of bytes sent; fewer than `size` mean the end of the file or an error; the next call says which.
+ * Returns 0 at the end, or a negated errno code: -EPIPE if nobody reads any more. An interruption may come between two
+ * parts of 1 MiB, and while the call waits for room; the exception tells how many bytes were sent
+ * (strand_exception_progress).
+ *
+ * Cost: for each part, one system call for what the system has in memory, a short one for each 128 KiB that asks
+ * whether it has, and four that suppress SIGPIPE. Otherwise a round trip to another thread, too. The library asks about
+ * one byte of each 128 KiB: a page that is missing between two of these makes the thread wait for one read.
+ */
+STRAND_BLOCKS int64_t strand_file_send(int fd, int to, uint64_t size, int64_t offset);
+
 /** Wait until the disk has what was written to a file: the bytes, and what is needed to find them; with data_only false
  * also its times and the like (fdatasync(2), fsync(2)). Returns 0 or a negated errno code. An error means that bytes
  * written before may be lost, and is reported once. A file that was made or renamed is sure to have its name after a

@@ -417,6 +417,10 @@ int64_t arch_fd_write(int fd, enum arch_fd_type type, const void *buffer, size_t
 int64_t arch_fd_readv(int fd, enum arch_fd_type type, const struct iovec *parts, int count);
 int64_t arch_fd_writev(int fd, enum arch_fd_type type, const struct iovec *parts, int count);
 void *arch_fd_part(const struct iovec *parts, int number, size_t *size);
+/* Send bytes of a file at an offset, without moving them through the program. Waits for the file's disk, and never for
+ * room. Returns the number of bytes; 0 at the end of the file; -EAGAIN: there is no room; -EOPNOTSUPP: `to` blocks;
+ * -EINVAL: the system can't send from such a file, or to such a descriptor. Never raises SIGPIPE. */
+int64_t arch_fd_send_file(int to, int from, int64_t offset, size_t size);
 /* Returns the current readiness: ARCH_IN, ARCH_OUT, ARCH_END, or a negated errno code. */
 int arch_fd_ready(int fd);
 int arch_fd_close(int fd);
@@ -607,6 +611,9 @@ struct arch_file_entry {
  * nothing has happened. */
 /* Read what the system has in memory, without blocking: -EAGAIN, or fewer bytes, if it has not all; -EOPNOTSUPP. */
 int64_t arch_file_read_now(int fd, const struct iovec *parts, int count, int64_t offset);
+/* Whether the system seems to have a range of a file in memory: looks at a byte of each of its windows of read-ahead.
+ * Does not block. */
+bool arch_file_is_cached(int fd, int64_t offset, size_t size);
 /* offset below 0: at the position of the descriptor. */
 int64_t arch_file_read(int fd, const struct iovec *parts, int count, int64_t offset);
 int64_t arch_file_write(int fd, const struct iovec *parts, int count, int64_t offset);

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -220,22 +221,56 @@ static int64_t write_plainly(int fd, enum arch_fd_type type, const struct iovec 
     return put < 0 ? -errno : put;
 }
 
-/* SIGPIPE can't be suppressed for descriptors other than sockets: it is blocked meanwhile, and consumed if this call
- * has raised it. */
-static int64_t write_nosigpipe(int fd, enum arch_fd_type type, const struct iovec *parts, int count)
+/* SIGPIPE can't be suppressed for descriptors other than sockets, nor for sendfile: it is blocked meanwhile, and
+ * consumed if the call has raised it. */
+struct quiet {
+    sigset_t pipe, before;
+    bool was_pending;
+};
+
+static void begin_quiet(struct quiet *quiet)
 {
-    sigset_t pipe, before, pending;
-    sigemptyset(&pipe);
-    sigaddset(&pipe, SIGPIPE);
-    bool was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
-    pthread_sigmask(SIG_BLOCK, &pipe, &before);
-    int64_t result = write_plainly(fd, type, parts, count);
-    if (result == -EPIPE && !was_pending) {
+    sigset_t pending;
+    sigemptyset(&quiet->pipe);
+    sigaddset(&quiet->pipe, SIGPIPE);
+    quiet->was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
+    pthread_sigmask(SIG_BLOCK, &quiet->pipe, &quiet->before);
+}
+
+/* raises: the call may have raised the signal. */
+static void end_quiet(const struct quiet *quiet, bool raises)
+{
+    if (raises && !quiet->was_pending) {
         const struct timespec now = {0};
-        while (sigtimedwait(&pipe, NULL, &now) < 0 && errno == EINTR)
+        while (sigtimedwait(&quiet->pipe, NULL, &now) < 0 && errno == EINTR)
             ;
     }
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
+}
+
+static int64_t write_nosigpipe(int fd, enum arch_fd_type type, const struct iovec *parts, int count)
+{
+    struct quiet quiet;
+    begin_quiet(&quiet);
+    int64_t result = write_plainly(fd, type, parts, count);
+    end_quiet(&quiet, result == -EPIPE);
+    return result;
+}
+
+/* sendfile has no flag that keeps it from waiting for room: `to` must be one that never blocks. */
+int64_t arch_fd_send_file(int to, int from, int64_t offset, size_t size)
+{
+    struct quiet quiet;
+    int flags = fcntl(to, F_GETFL);
+    if (flags < 0 || !(flags & O_NONBLOCK))
+        return flags < 0 ? -errno : -EOPNOTSUPP;
+    off_t at = (off_t)offset;
+    ssize_t sent;
+    begin_quiet(&quiet);
+    while ((sent = sendfile(to, from, &at, size)) < 0 && errno == EINTR)
+        ;
+    int64_t result = sent < 0 ? -errno : sent;
+    end_quiet(&quiet, result == -EPIPE || (sent > 0 && (size_t)sent < size)); /* the peer may go after some bytes */
     return result;
 }
 

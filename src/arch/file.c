@@ -19,6 +19,7 @@ _Static_assert(ARCH_FILE_CREATES == (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTO
 
 #define COPY_BUFFER (256 * 1024)
 #define LIST_BUFFER (32 * 1024)
+#define READ_AHEAD (128 * 1024) /* what Linux reads at a time by default */
 
 static int64_t result_of(int64_t result)
 {
@@ -30,6 +31,25 @@ static int64_t result_of(int64_t result)
 int64_t arch_file_read_now(int fd, const struct iovec *parts, int count, int64_t offset)
 {
     return result_of(preadv2(fd, parts, count, offset, RWF_NOWAIT));
+}
+
+/* Whether the byte is in memory, or the file ends before it. */
+static bool is_byte_cached(int fd, int64_t offset)
+{
+    char byte;
+    const struct iovec part = {&byte, 1};
+    int64_t got;
+    while ((got = arch_file_read_now(fd, &part, 1, offset)) == -EINTR)
+        ;
+    return got >= 0;
+}
+
+bool arch_file_is_cached(int fd, int64_t offset, size_t size)
+{
+    for (size_t at = 0; at < size; at += READ_AHEAD)
+        if (!is_byte_cached(fd, offset + (int64_t)at))
+            return false;
+    return size == 0 || is_byte_cached(fd, offset + (int64_t)size - 1);
 }
 
 int64_t arch_file_read(int fd, const struct iovec *parts, int count, int64_t offset)

@@ -155,6 +155,10 @@ int operation_enter_also(struct operation *op, int fd, enum side_name side);
 int operation_ready(struct operation *op);
 /* Likewise, before a call that does not depend on the events of its side: never waits for them. */
 int operation_continue(struct operation *op);
+/* As operation_ready, for a caller that has more to give back than the operation: an interrupted one returns
+ * OPERATION_INTERRUPTED, and is still inside. */
+int operation_await(struct operation *op);
+enum { OPERATION_INTERRUPTED = 1 };
 /* After a call that failed because of the record's type. Returns 0 if the record was out of date: start the operation
  * again; or a negated errno code. */
 int operation_mistaken(struct operation *op, int error);

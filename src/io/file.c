@@ -97,8 +97,7 @@ static void left(void *arg)
     free(op);
 }
 
-/* Free an op that has not run, and throw for what interrupts the strand. */
-__attribute__((noreturn)) static void interrupt(struct file_call *call, struct file_op *op)
+void file_interrupt(struct file_call *call, struct file_op *op)
 {
     struct operation *at = &call->at[0];
     free(op);
@@ -120,13 +119,13 @@ int64_t file_run(struct file_call *call, struct file_op *op, bool leaves)
 {
     struct operation *at = &call->at[0];
     if (call->progress && interrupted_here(at->me)) /* between two parts */
-        interrupt(call, op);
+        file_interrupt(call, op);
     enum file_fate fate = file_uring_run(&at->thread, at->me, op, leaves);
     if (fate == FILE_NOT_RUN)
         fate = run_by_thread(&at->thread, op, leaves, at->function);
     call->at[1].thread = at->thread;
     if (fate != FILE_RAN)
-        interrupt(call, fate == FILE_LEFT ? NULL : op);
+        file_interrupt(call, fate == FILE_LEFT ? NULL : op);
     return op->result;
 }
 
@@ -144,7 +143,7 @@ void file_go_on(struct file_call *call)
     yield_if_asked(at->thread);
     at->thread = thread_self();
     if (interrupted_here(at->me))
-        interrupt(call, NULL);
+        file_interrupt(call, NULL);
 }
 
 int file_pause(struct file_call *call, struct file_op *op, int64_t ns)
@@ -157,7 +156,7 @@ int file_pause(struct file_call *call, struct file_op *op, int64_t ns)
         how = wait_until(at->thread, at->me, when, own_of(at->me)->floor);
         at->thread = thread_self();
         if (how == WAIT_INTERRUPTED && interrupted_here(at->me))
-            interrupt(call, op);
+            file_interrupt(call, op);
     } while (how == WAIT_INTERRUPTED);
     if (how < 0)
         return how;

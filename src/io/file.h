@@ -21,7 +21,7 @@
  * NOT DONE  reads on the calling thread that may block: all strands of the pool would wait for the disk. Leaving a
  *           write: nobody would know whether it happened. The caller's buffer in a read that is left: the system would
  *           write to memory that is another object's by then.
- * TESTED BY tests/spec/file.c, tests/spec/file_uring.c, tests/fault/files.c.
+ * TESTED BY tests/spec/file.c, tests/spec/file_uring.c, tests/spec/file_send.c, tests/fault/files.c.
  */
 #ifndef IO_FILE_H
 #define IO_FILE_H
@@ -54,6 +54,14 @@ struct file_op {
 
 #define FILE_BY_THREAD (-1)
 
+/* Where the bytes of a read lie in the room of its op: aligned, for files that need that. */
+enum { FILE_ALIGNMENT = 4096 };
+
+static inline char *file_aligned(char *at)
+{
+    return (char *)(((uintptr_t)at + FILE_ALIGNMENT - 1) & ~(uintptr_t)(FILE_ALIGNMENT - 1));
+}
+
 /* A call: one on the strand's stack. */
 struct file_call {
     struct operation at[2]; /* the descriptors that are entered, if their `d` is not NULL */
@@ -78,6 +86,8 @@ struct file_op *file_op_make(struct file_call *call, int64_t (*run)(struct file_
 int64_t file_run(struct file_call *call, struct file_op *op, bool leaves);
 /* As file_run; then free the op, and end the call. */
 int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves);
+/* Free an op that does not run, end the call, and throw for what interrupts the strand. */
+__attribute__((noreturn)) void file_interrupt(struct file_call *call, struct file_op *op);
 /* Between two parts of a call, while no op is made: yields if others wait. If the strand is interrupted, the call ends,
  * and this throws. */
 void file_go_on(struct file_call *call);

@@ -288,9 +288,7 @@ static int wait_seeded(struct operation *op)
     }
     side_mirror(side);
     descriptor_unlock(op->thread, op->d);
-    if (result == 0 && how >= 0)
-        throw_interrupted(op);
-    return result > 0 ? 0 : result ? result : how;
+    return result > 0 ? 0 : result ? result : how < 0 ? how : 0; /* interrupted: as wait_for_side */
 }
 
 /* Wait until a call may succeed. */
@@ -321,7 +319,7 @@ static int wait_for_side(struct operation *op)
     side_mirror(side);
     descriptor_unlock(op->thread, d);
     if (!wait_armed(op))
-        return 0;                  /* interrupted: operation_ready throws, or goes on */
+        return 0;                  /* interrupted: operation_await returns, or goes on */
     op->baton = op->waited = true; /* on a closing descriptor the baton means nothing */
     return atomic_load_explicit(&d->users, memory_order_acquire) & CLOSING ? -EBADF : 0; /* [D6] */
 }
@@ -340,12 +338,12 @@ static void yield_with_baton(struct operation *op)
         op->thread = thread_yield(op->thread);
 }
 
-int operation_ready(struct operation *op)
+int operation_await(struct operation *op)
 {
     for (bool yielded = false;;) {
         struct side *side = op->side;
         if (interrupted_here(op->me))
-            throw_interrupted(op);
+            return OPERATION_INTERRUPTED;
         op->seen = atomic_load_explicit(&side->events, memory_order_acquire); /* [D2] */
         bool free = op->baton || !atomic_load_explicit(&side->waited, memory_order_relaxed);
         if (UNLIKELY(atomic_load_explicit(&op->d->users, memory_order_relaxed) & CLOSING)) {
@@ -387,6 +385,14 @@ int operation_continue(struct operation *op)
         yielded = true;
         op->thread = thread_yield(op->thread);
     }
+}
+
+int operation_ready(struct operation *op)
+{
+    int error = operation_await(op);
+    if (UNLIKELY(error == OPERATION_INTERRUPTED))
+        throw_interrupted(op);
+    return error;
 }
 
 /* ---- closing --------------------------------------------------------------------------------------------- */

@@ -58,6 +58,7 @@ static void become_timed_out(struct cb *me, struct deadline *deadline)
     if (atomic_load_explicit(&e->refs, memory_order_acquire) > 1) { /* [RF1] */
         strand_exception *with = exception_new(&STRAND_TIMED_OUT, "%s", "");
         with->cause = e;
+        with->progress = e->progress;
         exception_trace(with, SEGMENT_THROWN, me);
         exception_swap(me, with);
         e = with;

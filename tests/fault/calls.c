@@ -25,6 +25,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -250,6 +251,7 @@ ssize_t fault_preadv(int fd, const struct iovec *parts, int count, off_t offset)
 ssize_t fault_readv(int fd, const struct iovec *parts, int count);
 ssize_t fault_pwritev(int fd, const struct iovec *parts, int count, off_t offset);
 ssize_t fault_writev(int fd, const struct iovec *parts, int count);
+ssize_t fault_sendfile(int to, int from, off_t *offset, size_t size);
 ssize_t fault_copy_file_range(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags);
 int fault_fsync(int fd);
 int fault_fdatasync(int fd);
@@ -636,7 +638,9 @@ ssize_t fault_write(int fd, const void *bytes, size_t size)
 ssize_t fault_preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
 {
     bool event = count == 1 && parts->iov_len == sizeof(uint64_t); /* of a counter */
-    return refused(event ? PART_preadv2_event : PART_preadv2) ? -1 : preadv2(fd, parts, count, offset, flags);
+    bool probe = count == 1 && parts->iov_len == 1;                /* whether a byte is in memory */
+    enum part part = event ? PART_preadv2_event : probe ? PART_preadv2_probe : PART_preadv2;
+    return refused(part) ? -1 : preadv2(fd, parts, count, offset, flags);
 }
 
 ssize_t fault_pwritev2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
@@ -688,6 +692,11 @@ ssize_t fault_pwritev(int fd, const struct iovec *parts, int count, off_t offset
 ssize_t fault_writev(int fd, const struct iovec *parts, int count)
 {
     return refused(PART_writev) ? -1 : writev(fd, parts, count);
+}
+
+ssize_t fault_sendfile(int to, int from, off_t *offset, size_t size)
+{
+    return refused(PART_sendfile) ? -1 : sendfile(to, from, offset, size);
 }
 
 ssize_t fault_copy_file_range(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags)

@@ -56,6 +56,17 @@ static void put_bytes(const struct place *place)
     strand_must(strand_file_lock(fd, F_WRLCK, 0, 0));
 }
 
+static void send_bytes(const struct place *place)
+{
+    int ends[2];
+    char bytes[16] = "";
+    FAULT_FD int fd = (int)strand_must(strand_file_open(place->dir, "a", O_RDONLY, 0));
+    strand_must(strand_pipe(ends));
+    FAULT_FD int out = ends[0], in = ends[1];
+    FAULT_CHECK(strand_must(strand_file_send(fd, in, 2, 0)) == 2);
+    FAULT_CHECK(strand_must(strand_read_all(out, bytes, 2)) == 2 && memcmp(bytes, "mo", 2) == 0);
+}
+
 static void change_names(const struct place *place)
 {
     struct stat status;
@@ -136,6 +147,7 @@ static void *root(void *arg)
     list_on_a_small_stack(&place);
     place.dir = (int)strand_must(strand_file_open(AT_FDCWD, place.path, O_RDONLY | O_DIRECTORY, 0));
     put_bytes(&place);
+    send_bytes(&place);
     change_names(&place);
     list(&place);
     replace(&place);

@@ -259,6 +259,7 @@ static inline int64_t receive_passed(struct things *t)
     ROW(strand_file_readv, "strand_file_readv", strand_file_readv(t->file, &(struct iovec){&t->byte, 1}, 1, 0))        \
     ROW(strand_file_writev, "strand_file_writev", strand_file_writev(t->file, &(struct iovec){&t->byte, 1}, 1, 0))     \
     ROW(strand_file_copy, "strand_file_copy", strand_file_copy(t->file, NULL, t->copy, NULL, 1))                       \
+    ROW(strand_file_send, "strand_file_send", strand_file_send(t->file, t->copy, 1, 0))                                \
     ROW(strand_file_sync, "strand_file_sync", strand_file_sync(t->file, true))                                         \
     ROW(strand_file_truncate, "strand_file_truncate", strand_file_truncate(t->file, 1))                                \
     ROW(strand_file_allocate, "strand_file_allocate", strand_file_allocate(t->file, 0, 0, 1))                          \
