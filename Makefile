@@ -688,8 +688,11 @@ $(OUT)/tree: $(fuzzer) $(library)
 	$(call link,$(CC),-fsanitize=fuzzer)
 $(OUT)/requests: $(request-fuzzer) $(library)
 	$(call link,$(CC),-fsanitize=fuzzer -lhttp_parser)
-$(OUT)/examples/httpd: $(call example-objects,httpd) $(library)
-	$(call link,$(CC),-lhttp_parser)
+# Without libstrand-tls it serves plain HTTP only.
+httpd-tls := $(filter tls,$(built-satellites))
+$(OUT)/examples/httpd: $(filter-out %/httpd/$(if $(httpd-tls),unsecured,secure).o,$(call example-objects,httpd)) \
+		$(if $(httpd-tls),$(or $(HARDENED),$(OUT))/libstrand-tls.a) $(library)
+	$(call link,$(CC),-lhttp_parser $(if $(httpd-tls),$(call foreign-libraries,tls)))
 $(OUT)/examples/pipeline: $(call example-objects,pipeline) $(library)
 	$(call link,$(CC))
 $(OUT)/examples/crowd: $(call example-objects,crowd) $(library)

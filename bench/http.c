@@ -13,8 +13,8 @@ int main(int argc, char **argv)
     http_find_example("http", "httpd", path, sizeof path);
     signal(SIGPIPE, SIG_IGN);
     int port = http_start_server(argc < 3 ? httpd : argv + 2);
-    http_check_page(port);
-    http_ask(port, 1);
-    bench_sample("http", argc < 3 ? "strand" : argv[1], 1, "req/s", http_ask(port, 3));
+    http_check_page(port, "/hello");
+    http_ask(port, "/hello", 1);
+    bench_sample("http", argc < 3 ? "strand" : argv[1], 1, "req/s", http_ask(port, "/hello", 3));
     return 0;
 }

@@ -22,8 +22,8 @@ int main(int argc, char **argv)
     snprintf(address, sizeof address, "127.0.0.1:%d", backend);
     char *peer[] = {argc < 3 ? NULL : argv[2], port_text, NULL};
     int port = http_start_server(argc < 3 ? proxy : peer);
-    http_check_page(port);
-    http_ask(port, 1);
-    bench_sample("http_proxy", argc < 3 ? "strand" : argv[1], 1, "req/s", http_ask(port, 3));
+    http_check_page(port, "/hello");
+    http_ask(port, "/hello", 1);
+    bench_sample("http_proxy", argc < 3 ? "strand" : argv[1], 1, "req/s", http_ask(port, "/hello", 3));
     return 0;
 }

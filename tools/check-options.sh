@@ -150,6 +150,8 @@ while IFS='|' read -r program words message; do
 done <<TABLE
 httpd|more|unexpected argument 'more'
 httpd|--host|--host
+httpd|--tls|--tls
+httpd|--key|--key
 crowd|more|unexpected argument 'more'
 crowd|--stacks=none|--stacks can't be 'none'; it takes one of: own shared both
 crowd|--stacks=|--stacks can't be ''

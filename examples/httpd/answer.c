@@ -16,12 +16,12 @@ static void count_served(struct connection *c)
     c->answered = 0;
 }
 
-void flush(struct connection *c)
+void flush(struct connection *c, bool more)
 {
     if (c->used) {
         size_t used = c->used;
         c->used = 0;
-        send_bytes(c, c->out, used);
+        send_bytes(c, c->out, used, more);
     }
     if (c->answered)
         count_served(c);
@@ -59,7 +59,7 @@ static void put_number(struct connection *c, uint64_t number)
 static void put_head(struct connection *c, const struct answer *answer)
 {
     if (OUT_MOST - c->used < HEAD_MOST)
-        flush(c);
+        flush(c, true);
     bool keep = !c->close && !c->server->draining;
     c->close = !keep;
     put(c, "HTTP/1.1 ");
@@ -95,8 +95,8 @@ void answer(struct connection *c, const struct answer *answer)
         memcpy(c->out + c->used, answer->body, length);
         c->used += length;
     } else {
-        flush(c);
-        send_bytes(c, answer->body, length);
+        flush(c, true);
+        send_bytes(c, answer->body, length, false);
     }
     answer_sent(c, answer->status, length);
 }
@@ -111,5 +111,5 @@ void answer_status(struct connection *c, int status, const char *extra)
 void send_head(struct connection *c, const struct answer *answer)
 {
     put_head(c, answer);
-    flush(c);
+    flush(c, true);
 }

@@ -20,10 +20,15 @@ static void wait_in(struct connection *c, enum phase phase, int64_t since)
     c->phase = phase;
 }
 
+static int64_t read_some(struct connection *c, char *buffer, size_t size)
+{
+    return c->tls ? secure_read(c, buffer, size) : strand_read(c->fd, buffer, size);
+}
+
 static int64_t read_before(struct connection *c, strand_time deadline)
 {
     STRAND_DEADLINE(deadline);
-    return strand_read(c->fd, c->in + c->end, IN_MOST - c->end);
+    return read_some(c, c->in + c->end, IN_MOST - c->end);
 }
 
 /* False: the connection is over, or nothing has come and the server drains: what has come already can still be read
@@ -72,13 +77,25 @@ static void begin_answer(struct connection *c)
     c->logged = false;
 }
 
+/* Ends the own side in order. A client of TLS that takes nothing any more does not hold this up for longer than the
+ * time for a request. (TLS ends without its end if the server itself has shut down the reading side, as it does to end
+ * an idle connection: to the stream that looks as if the client had broken off.) */
+static void end_sending(struct connection *c)
+{
+    if (c->tls) {
+        STRAND_DEADLINE(strand_in(c->server->timeout));
+        secure_end(c);
+    }
+    strand_shutdown(c->fd, 1);
+}
+
 /* Until the client ends its side, or the time for a request is over. A client that goes on sending gets no more. */
 static void discard(struct connection *c)
 {
     strand_time end = strand_in(c->server->timeout);
     STRAND_DEADLINE(end);
     wait_in(c, LINGERING, end.ns - c->server->timeout);
-    while (strand_read(c->fd, c->in, sizeof c->in) > 0)
+    while (read_some(c, c->in, sizeof c->in) > 0)
         continue;
 }
 
@@ -87,8 +104,8 @@ static void discard(struct connection *c)
  * answer. */
 static void linger(struct connection *c)
 {
-    strand_shutdown(c->fd, 1);
     STRAND_TRY {
+        end_sending(c);
         discard(c);
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
@@ -99,7 +116,7 @@ static void linger(struct connection *c)
 /* The last answer. */
 static void finish(struct connection *c)
 {
-    flush(c);
+    flush(c, false);
     linger(c);
 }
 
@@ -125,13 +142,15 @@ static void talk(struct connection *c)
             refuse(c, c->request.status);
             return;
         case MORE_NEEDED:
-            flush(c);
+            flush(c, false);
             if (!make_room(c)) {
                 refuse(c, c->request.framing.place <= TARGET ? 414 : 431);
                 return;
             }
-            if (!read_more(c))
+            if (!read_more(c)) {
+                end_sending(c);
                 return;
+            }
         }
     }
     finish(c);
@@ -147,6 +166,8 @@ static void time_out(struct connection *c)
         answer_status(c, 503, NULL);
         c->answered--; /* it is cut all the same */
         finish(c);
+    } else if (c->phase == IDLE) {
+        end_sending(c);
     }
 }
 
@@ -190,10 +211,24 @@ static void end_connection(struct connection **at)
     if (c->owed && !c->logged)
         log_request(c, NO_STATUS, 0);
     bool burst_is_over = delist(c);
-    strand_close(c->fd);
+    if (c->tls)
+        secure_close(c);
+    else
+        strand_close(c->fd);
     free(c);
     if (burst_is_over)
         return_memory();
+}
+
+/* False: there is no agreement with the client, which takes its time for that as for a request. */
+static bool agree(struct connection *c)
+{
+    strand_time end = strand_in(c->server->timeout);
+    if (!c->server->security.context)
+        return true;
+    STRAND_DEADLINE(end);
+    wait_in(c, READING, end.ns - c->server->timeout);
+    return secure_begin(c);
 }
 
 void *serve_connection(void *arg)
@@ -203,7 +238,8 @@ void *serve_connection(void *arg)
     next_request(c);
     enlist(c);
     STRAND_TRY {
-        talk_in_time(c);
+        if (agree(c))
+            talk_in_time(c);
     }
     STRAND_CATCH(&CLIENT_GONE, e) {
     }

@@ -21,6 +21,7 @@ enum { PATH_MOST = 4096, SMALL = 8 * 1024 };
 
 struct file {
     int fd;
+    bool waited; /* a call of the library knows the descriptor */
     struct stat status;
     char tag[64];
     char modified[64];      /* the header's line; empty for a date that HTTP can't write */
@@ -99,8 +100,10 @@ static int open_beneath(const struct server *server, const char *path, struct fi
 
 static void close_file(const struct file *file)
 {
-    if (file->fd >= 0)
-        close(file->fd); /* no strand has waited for it */
+    if (file->fd >= 0 && file->waited)
+        strand_close(file->fd);
+    else if (file->fd >= 0)
+        close(file->fd); /* the library has never heard of it */
 }
 
 BIG_FRAME static int open_index(const struct server *server, const char *path, struct file *file)
@@ -220,8 +223,8 @@ static bool digits(const char **at, uint64_t *number)
     return true;
 }
 
-/* Sets the range to send. Returns 206, 416, or 200 if there is no range, or one that is not supported, such as
- * several. */
+/* Sets the range to send. Returns 206, 416, or 200 if there is no range, or one that is not supported, such as several:
+ * RFC 9110, 14.2, lets a server ignore the field, and answers of several parts are a way to make it work hard. */
 static int choose_range(struct connection *c, struct file *file)
 {
     const char *range = header_of(c, RANGE), *only_if = header_of(c, IF_RANGE);
@@ -280,12 +283,22 @@ static const char *type_of(const char *path)
     return "application/octet-stream";
 }
 
-BIG_FRAME static void send_small(struct connection *c, const struct file *file, struct answer *head)
+/* What the system has in memory is read at once. The library waits for the rest, on a thread that may block. */
+static bool read_small(struct file *file, char *bytes)
+{
+    const struct iovec part = {bytes, file->length};
+    if (preadv2(file->fd, &part, 1, (off_t)file->first, RWF_NOWAIT) == (ssize_t)file->length)
+        return true;
+    file->waited = true;
+    return strand_file_read(file->fd, bytes, file->length, (int64_t)file->first) == (int64_t)file->length;
+}
+
+BIG_FRAME static void send_small(struct connection *c, struct file *file, struct answer *head)
 {
     char bytes[SMALL];
     if (c->parser.method == HTTP_HEAD || !file->length)
         head->body = "";
-    else if (pread(file->fd, bytes, file->length, (off_t)file->first) == (ssize_t)file->length)
+    else if (read_small(file, bytes))
         head->body = bytes;
     if (head->body)
         answer(c, head);
@@ -293,7 +306,7 @@ BIG_FRAME static void send_small(struct connection *c, const struct file *file, 
         answer_status(c, 500, NULL);
 }
 
-static void send_opened(struct connection *c, const struct file *file, struct answer *head)
+static void send_opened(struct connection *c, struct file *file, struct answer *head)
 {
     head->length = file->length;
     if (c->parser.method == HTTP_HEAD || file->length <= SMALL) {
@@ -301,6 +314,7 @@ static void send_opened(struct connection *c, const struct file *file, struct an
         return;
     }
     send_head(c, head);
+    file->waited = true;
     send_file(c, file->fd, file->first, file->length);
     answer_sent(c, head->status, file->length);
 }

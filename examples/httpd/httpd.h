@@ -6,6 +6,7 @@
  *   connection.c a connection's strand: reading and parsing requests, writing the answers
  *   request.c parsing the fields of a request
  *   send.c sending at the client's pace, down to a limit
+ *   secure.c TLS; unsecured.c stands for it in a build without libstrand-tls
  *   room.c the list of connections, and ending some of them
  *   pages.c generated pages: /hello, /slow, /strands
  *   files.c       the files of a directory
@@ -26,11 +27,41 @@
 #include <http_parser.h>
 #include <strand.h>
 #include <strand/debug.h>
+#include <strand/exception.h>
+#include <strand/file.h>
 #include <strand/io.h>
 #include <strand/pool.h>
+#include <strand/tls.h>
 
 #include "../common/framing.h"
 #include "../common/log.h"
+
+/* ---- TLS ------------------------------------------------------------------------------------- */
+
+struct connection;
+
+struct security {
+    const char *certificates, *key; /* files; no certificates: the server speaks plain HTTP */
+    strand_tls_context *context;    /* of all connections */
+    strand_tls_context *latest;     /* what it stands for now: the certificates that were read last */
+    bool failed;                    /* to be read at the start */
+};
+
+/* Read the certificates, if there are any to be. False: it has said why not. */
+bool security_open(struct security *security);
+/* Read them again, for the connections that come from now on. If that fails, it says so, and the old ones go on. */
+void security_reload(struct security *security);
+void security_close(struct security *security);
+
+/* Agree on keys with the client. False: there is no agreement. Throws STRAND_TIMED_OUT. */
+bool secure_begin(struct connection *c);
+/* As strand_tls_read and strand_tls_write. */
+int64_t secure_read(struct connection *c, char *buffer, size_t size);
+int64_t secure_write(struct connection *c, const char *bytes, size_t size);
+/* Say that no more comes. */
+void secure_end(struct connection *c);
+/* Close the descriptor too. */
+void secure_close(struct connection *c);
 
 /* ---- the server ------------------------------------------------------------------------------ */
 
@@ -42,6 +73,7 @@ struct server {
     int64_t patience; /* with a connection between requests */
     int64_t drain;
     int listener, root;
+    struct security security;
     _Atomic int accept_error; /* why no connections can be taken any more */
     struct log log;
     _Atomic bool draining, cancelled; /* the time to drain is over as well */
@@ -102,6 +134,7 @@ struct connection {
     struct server *server;
     struct connection *next, **at;
     int fd;
+    strand_tls *tls; /* NULL: the bytes are plain ones */
     char peer[48];
     _Atomic enum phase phase;
     _Atomic int64_t since; /* when a phase that waits for the client has begun: the first three */
@@ -173,10 +206,10 @@ void answer_status(struct connection *c, int status, const char *extra);
 /* Sends the head, and all that waits; the body is the caller's; then answer_sent. */
 void send_head(struct connection *c, const struct answer *answer);
 void answer_sent(struct connection *c, int status, uint64_t length);
-void flush(struct connection *c);
+void flush(struct connection *c, bool more);
 
-/* Both throw CLIENT_GONE, also of a client that takes its answer too slowly. */
-void send_bytes(struct connection *c, const char *bytes, size_t length);
+/* Both throw CLIENT_GONE, also of a client that takes its answer too slowly. more: something follows at once. */
+void send_bytes(struct connection *c, const char *bytes, size_t length, bool more);
 void send_file(struct connection *c, int file, uint64_t first, uint64_t length);
 
 /* ---- what there is to get -------------------------------------------------------------------- */

@@ -19,7 +19,8 @@ static const char about[] =
     "/strands (the tree of the server's own strands). SIGTERM and SIGINT end the server: it finishes the requests "
     "that\n"
     "it is working on, for as long as --drain allows; a second signal ends them at once. SIGHUP opens the log's file\n"
-    "again, for a log that was renamed; without a log's file it ends the server too. A client that closes its side of\n"
+    "again, for a log that was renamed, and reads the certificates again, for connections that come after it; without\n"
+    "both it ends the server too. A client that closes its side of\n"
     "the connection, even for sending only, while it waits for /slow counts as gone: the server gives up its "
     "request.\n";
 
@@ -41,6 +42,11 @@ static void read_options(struct server *server, int argc, char **argv)
          OPTION_TIME(server->patience, STRAND_S, 0.001L, 1e6L)},
         {"drain", 'd', "S", "seconds for requests to finish when the server ends (default 5)",
          OPTION_TIME(server->drain, STRAND_S, 0.001L, 1e6L)},
+        {"tls", 'c', "FILE",
+         "speak TLS, with the certificates of this file (PEM): the server's own,\nthen those between it and the root",
+         OPTION_TEXT(server->security.certificates)},
+        {"key", 'K', "FILE", "the private key of the first one (default: it is in the same file)",
+         OPTION_TEXT(server->security.key)},
         {"log", 'l', "FILE", "the access log, in the combined format; -: standard output (default: none)",
          OPTION_TEXT(server->log_path)},
         {0},
@@ -93,7 +99,7 @@ int main(int argc, char **argv)
         .lock = PTHREAD_MUTEX_INITIALIZER,
     };
     read_options(&server, argc, argv);
-    signal(SIGPIPE, SIG_IGN); /* sendfile has no flag that suppresses the signal */
+    signal(SIGPIPE, SIG_IGN); /* the log may go to a pipe that nobody reads any more */
     raise_limit();
     server.root = open(server.directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (server.root < 0)
@@ -103,6 +109,8 @@ int main(int argc, char **argv)
         fail(server.log_path, -error);
     strand_run(STRAND_OPTIONS(.threads = server.threads), serve, &server);
     log_free(&server.log);
+    if (server.security.failed)
+        return 1;
     if (server.listener < 0)
         fail_to_listen(&server);
     uint64_t lost = server.begun - server.served - server.cut;

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
-#include <sys/sendfile.h>
 #include <sys/socket.h>
 
 enum { AT_ONCE = 1 << 20 };
@@ -21,12 +20,13 @@ struct pace {
     strand_time end; /* of the period */
 };
 
+/* What waits for the client may be more than what was sent: TLS adds to it. */
 static uint64_t taken(const struct connection *c)
 {
     int waiting = 0;
     if (ioctl(c->fd, SIOCOUTQ, &waiting) != 0 || waiting < 0)
         waiting = 0;
-    return c->sent - (uint64_t)waiting;
+    return c->sent > (uint64_t)waiting ? c->sent - (uint64_t)waiting : 0;
 }
 
 static struct pace begin_pace(struct connection *c)
@@ -40,67 +40,122 @@ static void begin_period(const struct connection *c, struct pace *pace)
     const struct server *server = c->server;
     uint64_t now = taken(c);
     uint64_t least = (uint64_t)((double)server->rate * ((double)server->timeout / (double)STRAND_S));
-    if (now - pace->taken < (least ? least : 1))
+    if (now < pace->taken + (least ? least : 1))
         strand_throw(&CLIENT_GONE, "%s takes its answer too slowly", c->peer);
     pace->taken = now;
     pace->end = strand_in(server->timeout);
 }
 
-/* Until the socket takes more, or the period ends. */
-static int await_room(const struct connection *c, struct pace *pace)
+/* Something to send: a part of a file, or bytes if that is -1. */
+struct piece {
+    int file;
+    const char *bytes;
+    uint64_t first, length; /* in the file */
+    bool more;              /* follows at once: the system may send both in one packet */
+};
+
+/* Here errno is read where no switch can come in between. */
+__attribute__((noinline)) static int64_t send_now(const struct connection *c, const struct piece *piece)
 {
+    int flags = MSG_DONTWAIT | MSG_NOSIGNAL | (piece->more ? MSG_MORE : 0);
+    ssize_t sent = send(c->fd, piece->bytes, (size_t)piece->length, flags);
+    return sent < 0 ? -errno : sent;
+}
+
+/* Waits for room. Returns how many bytes have gone, or a negated errno code. */
+static int64_t send_and_wait(struct connection *c, const struct piece *piece)
+{
+    int64_t sent;
+    if (piece->file >= 0)
+        return strand_file_send(piece->file, c->fd, piece->length, (int64_t)piece->first);
+    if (c->tls)
+        return secure_write(c, piece->bytes, (size_t)piece->length);
+    while ((sent = send_now(c, piece)) == -EAGAIN || sent == -EINTR) {
+        int error = sent == -EAGAIN ? strand_wait_ready(c->fd, STRAND_WRITABLE) : 0;
+        if (error)
+            return error;
+    }
+    return sent;
+}
+
+/* The same until the period ends: then a new one begins, if the client has taken enough. */
+static int64_t send_in_period(struct connection *c, struct pace *pace, const struct piece *piece)
+{
+    uint64_t sent;
     STRAND_TRY {
         STRAND_DEADLINE(pace->end);
-        return strand_wait_ready(c->fd, STRAND_WRITABLE);
+        return send_and_wait(c, piece);
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
+        sent = strand_exception_progress(e);
     }
     STRAND_END
+    c->sent += sent;
     begin_period(c, pace);
-    return 0;
+    c->sent -= sent; /* the caller counts it */
+    return (int64_t)sent;
 }
 
-/* After a call that has sent so many bytes, or has failed; returns how many. */
-static uint64_t keep_pace(struct connection *c, struct pace *pace, ssize_t sent)
+/* Returns how many bytes have gone; 0: none in this period, or the file has no more. */
+static uint64_t send_piece(struct connection *c, struct pace *pace, const struct piece *piece)
 {
-    if (sent == -EAGAIN)
-        sent = await_room(c, pace);
-    if (sent < 0 && sent != -EINTR)
+    int64_t sent = -EAGAIN;
+    bool now = piece->file < 0 && !c->tls; /* the usual case, without a deadline */
+    if (now)
+        sent = send_now(c, piece);
+    if (sent == -EAGAIN || sent == -EINTR) {
+        if (!pace->end.ns)
+            *pace = begin_pace(c);
+        sent = send_in_period(c, pace, piece);
+    }
+    if (sent < 0)
         strand_throw(&CLIENT_GONE, "%s went away", c->peer);
-    strand_checkpoint(); /* a socket that always takes more would not see that the connection is cancelled */
-    c->sent += sent > 0 ? (uint64_t)sent : 0;
-    return sent > 0 ? (uint64_t)sent : 0;
+    if (now)
+        strand_checkpoint(); /* a socket that always takes more would not see that the connection is cancelled */
+    c->sent += (uint64_t)sent;
+    return (uint64_t)sent;
 }
 
-/* In both, errno is read where no switch can come in between. */
-__attribute__((noinline)) static ssize_t send_some(int to, const char *bytes, size_t length)
+void send_bytes(struct connection *c, const char *bytes, size_t length, bool more)
 {
-    ssize_t sent = send(to, bytes, length, MSG_DONTWAIT | MSG_NOSIGNAL);
-    return sent < 0 ? -errno : sent;
-}
-
-__attribute__((noinline)) static ssize_t send_some_of_file(int to, int from, uint64_t first, uint64_t length)
-{
-    off_t offset = (off_t)first;
-    ssize_t sent = sendfile(to, from, &offset, length < AT_ONCE ? (size_t)length : AT_ONCE);
-    return sent < 0 ? -errno : sent;
-}
-
-void send_bytes(struct connection *c, const char *bytes, size_t length)
-{
-    struct pace pace = begin_pace(c);
+    struct pace pace = {0}; /* begins when the client lets it wait */
+    c->phase = WRITING;
     for (size_t at = 0; at < length;)
-        at += (size_t)keep_pace(c, &pace, send_some(c->fd, bytes + at, length - at));
+        at += (size_t)send_piece(c, &pace, &(struct piece){-1, bytes + at, 0, length - at, more});
+}
+
+__attribute__((noreturn)) static void complain_of_file(void)
+{
+    strand_throw(&STRAND_ERROR, "a file has shrunk, or can't be read any more, while it was sent");
+}
+
+/* Through the buffer of answers, which is empty. */
+static void send_file_secured(struct connection *c, int file, uint64_t first, uint64_t length)
+{
+    for (uint64_t at = 0; at < length;) {
+        size_t size = length - at < OUT_MOST ? (size_t)(length - at) : OUT_MOST;
+        int64_t got = strand_file_read(file, c->out, size, (int64_t)(first + at));
+        if (got <= 0)
+            complain_of_file();
+        send_bytes(c, c->out, (size_t)got, at + (uint64_t)got < length);
+        at += (uint64_t)got;
+    }
 }
 
 /* A file that has shrunk ends the connection: its head has gone. */
 void send_file(struct connection *c, int file, uint64_t first, uint64_t length)
 {
+    if (c->tls) {
+        send_file_secured(c, file, first, length);
+        return;
+    }
     struct pace pace = begin_pace(c);
     for (uint64_t at = 0; at < length;) {
-        ssize_t sent = send_some_of_file(c->fd, file, first + at, length - at);
-        if (sent == 0)
-            strand_throw(&STRAND_ERROR, "a file has shrunk while it was sent");
-        at += keep_pace(c, &pace, sent);
+        uint64_t size = length - at < AT_ONCE ? length - at : AT_ONCE;
+        strand_time period = pace.end;
+        uint64_t sent = send_piece(c, &pace, &(struct piece){file, NULL, first + at, size, false});
+        if (!sent && pace.end.ns == period.ns)
+            complain_of_file();
+        at += sent;
     }
 }

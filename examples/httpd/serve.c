@@ -203,10 +203,19 @@ static void end_accepting(struct server *server)
     strand_cancel(acceptor, "the server drains");
 }
 
-/* SIGHUP is for the log, if that is a file; it ends the server otherwise, as when a terminal hangs up. */
+/* False: there is nothing that could be opened again. */
+static bool reload(struct server *server)
+{
+    if (server->security.context)
+        security_reload(&server->security);
+    return log_reopen(&server->log) || server->security.context;
+}
+
+/* SIGHUP is for the log, if that is a file, and for certificates; without both it ends the server, as when a terminal
+ * hangs up. */
 static void await_end(struct server *server, strand_signals signals)
 {
-    while (strand_wait_signal(signals) == SIGHUP && log_reopen(&server->log))
+    while (strand_wait_signal(signals) == SIGHUP && reload(server))
         continue;
 }
 
@@ -280,17 +289,9 @@ void name_listener(const struct server *server, int port, char *name, size_t siz
     snprintf(name, size, strchr(host, ':') ? "[%s]:%d" : "%s:%d", host, port);
 }
 
-void *serve(void *arg)
+/* Until a signal, and until all connections have ended after it. */
+static void run(struct server *server, strand_signals ends)
 {
-    struct server *server = arg;
-    char name[NAME_MOST];
-    STRAND_SIGNALS(ends, SIGTERM, SIGINT, SIGHUP);
-    server->listener = strand_listen_tcp(server->host, server->port);
-    if (server->listener < 0)
-        return NULL;
-    name_listener(server, strand_tcp_port(server->listener), name, sizeof name);
-    printf("httpd: listening on %s\n", name);
-    fflush(stdout);
     STRAND_SCOPE(scope);
     strand log = strand_spawn_with(scope, STRAND_ATTR(.name = "log"), log_write, &server->log, 0);
     strand connections = strand_spawn_with(scope, STRAND_ATTR(.name = "connections"), keep_connections, server, 0);
@@ -298,6 +299,23 @@ void *serve(void *arg)
     drain(server, ends, connections, log);
     strand_exception_release(strand_try(join_it, &connections, NULL));
     strand_exception_release(strand_try(join_it, &log, NULL));
+}
+
+void *serve(void *arg)
+{
+    struct server *server = arg;
+    char name[NAME_MOST];
+    STRAND_SIGNALS(ends, SIGTERM, SIGINT, SIGHUP);
+    if (!security_open(&server->security))
+        return NULL;
+    server->listener = strand_listen_tcp(server->host, server->port);
+    if (server->listener < 0)
+        return NULL;
+    name_listener(server, strand_tcp_port(server->listener), name, sizeof name);
+    printf("httpd: listening on %s\n", name);
+    fflush(stdout);
+    run(server, ends);
+    security_close(&server->security);
     server->stats.size = sizeof server->stats;
     strand_stats_get(&server->stats);
     return NULL;

@@ -59,7 +59,8 @@ static bool read_chain(SSL_CTX *ssl, BIO *file)
 static bool read_key(SSL_CTX *ssl, BIO *file)
 {
     EVP_PKEY *key = PEM_read_bio_PrivateKey(file, NULL, no_passphrase, NULL);
-    bool good = key && SSL_CTX_use_PrivateKey(ssl, key) == 1;
+    /* A key of another type than the certificate's would be taken as the key of a further certificate. */
+    bool good = key && SSL_CTX_use_PrivateKey(ssl, key) == 1 && SSL_CTX_check_private_key(ssl) == 1;
     EVP_PKEY_free(key);
     return good;
 }

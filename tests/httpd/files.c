@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- whole ------------------------------------------------------------------------------------ */
 
@@ -285,6 +286,27 @@ TEST_REAL(a_file_that_changes_has_another_tag)
     learn(other, modified);
     CHECK(strcmp(tag, other) != 0);
     server_stop(SIGTERM);
+}
+
+TEST_REAL(a_file_that_shrinks_while_it_is_sent_ends_its_connection)
+{
+    enum { SIZE = 64 << 20 };
+    make_file("root/large", "");
+    CHECK_EQ(truncate(path_of("root/large"), SIZE), 0);
+    SERVER(NULL);
+    int fd = dial_small(4096);
+    say(fd, GET("/large"));
+    CHECK_EQ(recv(fd, got.head, 1, 0), 1); /* the head is on its way, and the rest waits for room */
+    CHECK_EQ(truncate(path_of("root/large"), 1000), 0);
+    size_t length = 0;
+    ssize_t n;
+    while ((n = recv(fd, got.head, sizeof got.head, 0)) > 0)
+        length += (size_t)n;
+    CHECK(length < SIZE);
+    close(fd);
+    CHECK_EQ(ask_once(GET("/large")), 200);
+    CHECK_EQ(got.length, 1000);
+    CHECK_EQ(server_stop(SIGTERM).cut, 1);
 }
 
 /* ---- no others -------------------------------------------------------------------------------- */

@@ -251,9 +251,24 @@ static void check_no_context(const strand_tls_attr *attr, const char *words)
     STRAND_END
 }
 
+static void make_rsa_key(char *pem, size_t room)
+{
+    EVP_PKEY *key = EVP_RSA_gen(2048);
+    BIO *text = BIO_new(BIO_s_mem());
+    CHECK(key && text && PEM_write_bio_PKCS8PrivateKey(text, key, NULL, NULL, 0, NULL, NULL));
+    int length = BIO_read(text, pem, (int)room - 1);
+    CHECK(length > 0);
+    pem[length] = 0;
+    BIO_free(text);
+    EVP_PKEY_free(key);
+}
+
 TEST_INSIDE(a_context_that_cannot_be_made_says_why)
 {
+    char rsa[4096];
     make_others();
+    make_rsa_key(rsa, sizeof rsa);
+    check_no_context(STRAND_TLS_ATTR(.certificates = server.public_pem, .key = rsa), "key of a text: ");
     check_no_context(STRAND_TLS_ATTR(.certificates = "/nowhere/own.pem"),
                      "certificates of /nowhere/own.pem: No such file");
     check_no_context(STRAND_TLS_ATTR(.certificates = "/dev/null/own.pem"), "own.pem: Not a directory");
