@@ -10,6 +10,7 @@
  *   strand/socket.h                      datagrams, addresses, bytes in several buffers
  *   strand/names.h                       names and connecting by name (libstrand-names)
  *   strand/file.h                        files and directories
+ *   strand/changes.h                     changes of files and directories
  *   strand/process.h                     processes: other programs as children of scopes
  *   strand/tls.h                         TLS, by the library libstrand-tls over OpenSSL
  *   strand/actor.h                       actors

@@ -7,6 +7,7 @@
 #include "../include/strand.h"
 #include "../include/strand/actor.h"
 #include "../include/strand/chan.h"
+#include "../include/strand/changes.h"
 #include "../include/strand/check.h"
 #include "../include/strand/date.h"
 #include "../include/strand/debug.h"

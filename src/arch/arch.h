@@ -638,6 +638,23 @@ int64_t arch_file_load(int dir, const char *path, size_t max_size, char **out);
 /* Replace a whole file by way of one beside it, on disk. Writes to the path meanwhile. */
 int arch_file_store(int dir, char *path, const void *bytes, size_t size, unsigned mode);
 
+/* ---- changes.c: changes of files and directories ------------------------------------------------------------- */
+
+struct arch_change {
+    int number;
+    uint32_t what, cookie; /* IN_... */
+    char name[256];
+};
+/* Make a descriptor of them. */
+int arch_changes_open(void);
+/* Observe a path, or another set of its changes. Returns its number. Blocks the calling thread, as functions of file.c
+ * do. */
+int arch_changes_add(int fd, int dir, const char *path, uint32_t what);
+int arch_changes_remove(int fd, int number);
+/* Take the next changes, at most `most` of them. Returns how many, at least one; -EAGAIN; -EINVAL: it is another kind
+ * of descriptor, from which nothing was read. */
+int arch_changes_read(int fd, struct arch_change *list, int most);
+
 /* ---- child.c: child processes ---------------------------------------------------------------------------- */
 
 /* Call fn(arg) in a child, which then ends with success. Returns 0 and its number, or a negated errno code. */

@@ -81,6 +81,9 @@ enum file_fate file_uring_run(struct thread **thread, struct cb *me, struct file
 
 /* Make an op with `room` bytes. NULL: no memory. */
 struct file_op *file_op_make(struct file_call *call, int64_t (*run)(struct file_op *), size_t room);
+/* Likewise, with copies of the paths, of which the second may be NULL, and `room` further bytes at op->out. */
+struct file_op *file_op_make_named(struct file_call *call, int64_t (*run)(struct file_op *), const char *path,
+                                   const char *to_path, size_t room);
 /* Run the op elsewhere, and return its result; the op is the caller's still. leaves: it changes nothing, and may be
  * left. If the strand is interrupted, the op is freed or left, the call ends, and this throws. */
 int64_t file_run(struct file_call *call, struct file_op *op, bool leaves);

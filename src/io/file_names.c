@@ -16,9 +16,8 @@ enum { ENTRIES_MOST = 1024, PATH_ROOM = 4096 };
 
 /* ---- ops with paths ------------------------------------------------------------------------------------------- */
 
-/* Makes an op with copies of the paths, of which the second may be NULL, and `room` further bytes at op->out. */
-static struct file_op *make_named(struct file_call *call, int64_t (*run)(struct file_op *), const char *path,
-                                  const char *to_path, size_t room)
+struct file_op *file_op_make_named(struct file_call *call, int64_t (*run)(struct file_op *), const char *path,
+                                   const char *to_path, size_t room)
 {
     size_t size = strlen(path) + 1, to_size = to_path ? strlen(to_path) + 1 : 0;
     size_t aligned = (room + 15) & ~(size_t)15;
@@ -31,8 +30,8 @@ static struct file_op *make_named(struct file_call *call, int64_t (*run)(struct 
     return op;
 }
 
-/* Begins a call on one name, and makes its op, as make_named does. Returns 0, or a negated errno code: the call has
- * ended. */
+/* Begins a call on one name, and makes its op, as file_op_make_named does. Returns 0, or a negated errno code: the call
+ * has ended. */
 static int begin_named(struct file_call *call, struct file_op **op, int dir, const char *path,
                        int64_t (*run)(struct file_op *), size_t room, const char *function)
 {
@@ -40,7 +39,7 @@ static int begin_named(struct file_call *call, struct file_op **op, int dir, con
     int error = file_enter_directory(call, dir, function);
     if (error)
         return error;
-    *op = make_named(call, run, path, NULL, room);
+    *op = file_op_make_named(call, run, path, NULL, room);
     if (!*op)
         return (int)file_end(call, -ENOMEM);
     (*op)->fd = dir;
@@ -73,7 +72,7 @@ static int64_t run_two(int from_dir, const char *from, int to_dir, const char *t
         error = file_enter_also(&call, to_dir, false);
     if (error)
         return error;
-    struct file_op *op = make_named(&call, run, from, to, 0);
+    struct file_op *op = file_op_make_named(&call, run, from, to, 0);
     if (op) {
         op->fd = from_dir;
         op->to = to_dir;

@@ -6,6 +6,7 @@
 
 #include "strand/actor.h"
 #include "strand/chan.h"
+#include "strand/changes.h"
 #include "strand/date.h"
 #include "strand/debug.h"
 #include "strand/file.h"

@@ -22,6 +22,7 @@
 #include <sys/auxv.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
@@ -232,6 +233,8 @@ int fault_epoll_create1(int flags);
 int fault_epoll_ctl(int epoll, int operation, int fd, struct epoll_event *event);
 int fault_epoll_wait(int epoll, struct epoll_event *events, int most, int ms);
 int fault_eventfd(unsigned count, int flags);
+int fault_inotify_init1(int flags);
+int fault_inotify_add_watch(int fd, const char *path, uint32_t what);
 int fault_timerfd_create(int clock, int flags);
 int fault_timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *old);
 int fault_open(const char *path, int flags, ...);
@@ -556,6 +559,16 @@ int fault_eventfd(unsigned count, int flags)
     if (fd >= 0 && fd < NUMBERS)
         atomic_store(&counts_events[fd], true);
     return fd;
+}
+
+int fault_inotify_init1(int flags)
+{
+    return refused(PART_inotify_init1) ? -1 : descriptor(inotify_init1(flags), CALLER);
+}
+
+int fault_inotify_add_watch(int fd, const char *path, uint32_t what)
+{
+    return refused(PART_inotify_add_watch) ? -1 : inotify_add_watch(fd, path, what);
 }
 
 int fault_timerfd_settime(int fd, int flags, const struct itimerspec *when, struct itimerspec *old)

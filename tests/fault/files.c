@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "fault.h"
 
+#include "strand/changes.h"
 #include "strand/file.h"
 #include "strand/io.h"
 
@@ -13,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <unistd.h>
 
 /* The library's free: calls.c. */
@@ -157,3 +159,31 @@ static void *root(void *arg)
 
 FAULT_WORKLOAD(files, RUN_ANY, root, .options.files = STRAND_FILES_THREADS)
 FAULT_WORKLOAD(uring, RUN_ALONE | RUN_PAIR, root, ) /* a seeded run has no ring */
+
+static void change_removed(char (*path)[32])
+{
+    (void)rmdir(*path);
+}
+
+static void *changes(void *arg)
+{
+    __attribute__((cleanup(change_removed))) char path[32] = "/tmp/strand-fault-XXXXXX";
+    char sub[48];
+    strand_change change;
+    FAULT_CHECK(mkdtemp(path));
+    snprintf(sub, sizeof sub, "%s/a-name-that-is-longer", path);
+    FAULT_FD int fd = (int)strand_must(strand_changes_open());
+    int number = (int)strand_must(strand_changes_add(fd, AT_FDCWD, path, IN_CREATE | IN_DELETE));
+    FAULT_CHECK(mkdir(sub, 0700) == 0 && rmdir(sub) == 0);
+    FAULT_CHECK(strand_must(strand_changes_receive(fd, &change, 1)) == 1);
+    FAULT_CHECK(change.number == number && change.what == (IN_CREATE | IN_ISDIR));
+    strand_case next = strand_on_change(fd, &change);
+    FAULT_CHECK(strand_must(strand_select(&next, 1, 0)) == 0);
+    strand_must(next.result);
+    FAULT_CHECK(change.what == (IN_DELETE | IN_ISDIR));
+    strand_must(strand_changes_remove(fd, number));
+    FAULT_CHECK(strand_must(strand_changes_receive(fd, &change, 1)) == 1 && change.what == IN_IGNORED);
+    return arg ? arg : FAULT_DONE;
+}
+
+FAULT_WORKLOAD(changes, RUN_ANY, changes, .options.files = STRAND_FILES_THREADS)

@@ -10,6 +10,7 @@
 #include "strand.h"
 #include "strand/actor.h"
 #include "strand/chan.h"
+#include "strand/changes.h"
 #include "strand/date.h"
 #include "strand/file.h"
 #include "strand/io.h"
@@ -27,6 +28,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -57,6 +59,7 @@ struct things {
     strand_signals signals;
     int in[2], out[2]; /* pipes: one with a byte to be read, one to be written */
     int listener, caller, socket, port_owner, port;
+    int changes;      /* a file was made */
     int datagrams[2]; /* a pair, with a datagram for the first */
     strand_address peer;
     int file, copy, directory; /* the directory has a file "a", a link "s" to it, and an empty directory "d" */
@@ -170,6 +173,12 @@ static inline int64_t load(struct things *t)
     return size;
 }
 
+static inline int64_t receive_change(struct things *t)
+{
+    strand_change change;
+    return strand_changes_receive(t->changes, &change, 1);
+}
+
 static inline int64_t receive_many(struct things *t)
 {
     strand_datagram one = {&t->byte, 1, 0, NULL};
@@ -253,6 +262,8 @@ static inline int64_t receive_passed(struct things *t)
     ROW(strand_offload, "strand_offload", (strand_offload(run, t), 0))                                                 \
     ROW(strand_offload_on, "strand_offload_on", (strand_offload_on((strand_crew){{0, 0}}, run, t), 0))                 \
     ROW(strand_offload_with, "strand_offload_with", (strand_offload_with(NULL, run, t, 0), 0))                         \
+    ROW(strand_changes_add, "strand_changes_add", strand_changes_add(t->changes, t->directory, "a", IN_MODIFY))        \
+    ROW(strand_changes_receive, "strand_changes_receive", receive_change(t))                                           \
     ROW(strand_file_open, "strand_file_open", closed(strand_file_open(t->directory, "a", O_RDONLY, 0)))                \
     ROW(strand_file_read, "strand_file_read", strand_file_read(t->file, &t->byte, 1, 0))                               \
     ROW(strand_file_write, "strand_file_write", strand_file_write(t->file, "w", 1, 0))                                 \
@@ -306,6 +317,7 @@ static inline bool open_files(struct things *t)
 {
     t->file = memfd_create("file", MFD_CLOEXEC);
     t->copy = memfd_create("copy", MFD_CLOEXEC);
+    t->changes = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 #ifdef BLOCKING_ENDS
     return true;
 #endif
@@ -313,6 +325,8 @@ static inline bool open_files(struct things *t)
     if (!mkdtemp(t->directory_path))
         return false;
     t->directory = open(t->directory_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (inotify_add_watch(t->changes, t->directory_path, IN_CREATE) < 0)
+        return false;
     close(openat(t->directory, "a", O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     return write(t->file, "byte", 4) == 4 && lseek(t->file, 0, SEEK_SET) == 0 && t->copy >= 0 &&
            symlinkat("a", t->directory, "s") == 0 && mkdirat(t->directory, "d", 0700) == 0;
@@ -362,8 +376,8 @@ static inline bool things_open(struct things *t)
 
 static inline void things_close(struct things *t)
 {
-    const int fds[] = {t->in[0],      t->in[1], t->out[0], t->out[1],    t->listener,     t->caller,      t->socket,
-                       t->port_owner, t->file,  t->copy,   t->directory, t->datagrams[0], t->datagrams[1]};
+    const int fds[] = {t->in[0],      t->in[1], t->out[0], t->out[1],    t->listener,     t->caller,       t->socket,
+                       t->port_owner, t->file,  t->copy,   t->directory, t->datagrams[0], t->datagrams[1], t->changes};
     remove_files(t);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
         strand_close(fds[i]);

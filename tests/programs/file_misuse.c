@@ -1,8 +1,9 @@
 /*
- * Misuse of calls on files.
+ * Misuse of calls on files and their changes.
  */
 #include "cases.h"
 
+#include "strand/changes.h"
 #include "strand/file.h"
 
 #include <fcntl.h>
@@ -47,6 +48,12 @@ MISUSE(load_no_path, "strand_file_load", "path is NULL")
 DOES(strand_file_load(AT_FDCWD, NULL, 0, &bytes))
 MISUSE(load_no_place, "strand_file_load", "place for the bytes is NULL")
 DOES(strand_file_load(AT_FDCWD, "none", 0, NULL))
+MISUSE(changes_no_path, "strand_changes_add", "path is NULL")
+DOES((void)!strand_changes_add(0, AT_FDCWD, NULL, 1))
+MISUSE(changes_no_list, "strand_changes_receive", "list of changes is NULL")
+DOES((void)!strand_changes_receive(0, NULL, 1))
+MISUSE(change_no_place, "strand_on_change", "place for the change is NULL")
+DOES(strand_on_change(0, NULL))
 MISUSE(store_no_path, "strand_file_store", "path is NULL")
 DOES(strand_file_store(AT_FDCWD, NULL, "x", 1, 0600))
 MISUSE(store_no_bytes, "strand_file_store", "bytes is NULL")
