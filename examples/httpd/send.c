@@ -20,25 +20,26 @@ struct pace {
     strand_time end; /* of the period */
 };
 
-/* What waits for the client may be more than what was sent: TLS adds to it. */
-static uint64_t taken(const struct connection *c)
+/* How much the client has taken of what was sent. What waits for it may be more than what was sent: TLS adds to it. */
+static uint64_t taken(const struct connection *c, uint64_t sent)
 {
     int waiting = 0;
     if (ioctl(c->fd, SIOCOUTQ, &waiting) != 0 || waiting < 0)
         waiting = 0;
-    return c->sent > (uint64_t)waiting ? c->sent - (uint64_t)waiting : 0;
+    return sent > (uint64_t)waiting ? sent - (uint64_t)waiting : 0;
 }
 
 static struct pace begin_pace(struct connection *c)
 {
     c->phase = WRITING;
-    return (struct pace){taken(c), strand_in(c->server->timeout)};
+    return (struct pace){taken(c, c->sent), strand_in(c->server->timeout)};
 }
 
-static void begin_period(const struct connection *c, struct pace *pace)
+/* sent: bytes that the last period has sent, and that c->sent does not count yet. */
+static void begin_period(const struct connection *c, struct pace *pace, uint64_t sent)
 {
     const struct server *server = c->server;
-    uint64_t now = taken(c);
+    uint64_t now = taken(c, c->sent + sent);
     uint64_t least = (uint64_t)((double)server->rate * ((double)server->timeout / (double)STRAND_S));
     if (now < pace->taken + (least ? least : 1))
         strand_throw(&CLIENT_GONE, "%s takes its answer too slowly", c->peer);
@@ -81,19 +82,17 @@ static int64_t send_and_wait(struct connection *c, const struct piece *piece)
 /* The same until the period ends: then a new one begins, if the client has taken enough. */
 static int64_t send_in_period(struct connection *c, struct pace *pace, const struct piece *piece)
 {
-    uint64_t sent;
     STRAND_TRY {
         STRAND_DEADLINE(pace->end);
         return send_and_wait(c, piece);
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
-        sent = strand_exception_progress(e);
+        uint64_t sent = strand_exception_progress(e);
+        begin_period(c, pace, sent);
+        return (int64_t)sent;
     }
     STRAND_END
-    c->sent += sent;
-    begin_period(c, pace);
-    c->sent -= sent; /* the caller counts it */
-    return (int64_t)sent;
+    return -EINVAL; /* not reached */
 }
 
 /* Returns how many bytes have gone; 0: none in this period, or the file has no more. */
