@@ -90,7 +90,7 @@ typedef struct strand_tls_attr {
     bool no_resumption; /* each handshake is a full one: no session is kept, offered or resumed */
     /* A file that the secrets of each connection are appended to, for programs that look into recorded traffic; a
      * program that wants to be looked into sets it to getenv("SSLKEYLOGFILE"). NULL: none. A reader of the file can
-     * read the traffic; it is made by the process's umask */
+     * read the traffic, so a new one is for its owner alone. Writing to it blocks the thread */
     const char *key_log;
 } strand_tls_attr;
 

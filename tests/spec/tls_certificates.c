@@ -5,6 +5,7 @@
 #include "tls_pair.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct made stranger, expired, early, between, below, person;
@@ -251,9 +252,10 @@ static void check_no_context(const strand_tls_attr *attr, const char *words)
     STRAND_END
 }
 
-static void make_rsa_key(char *pem, size_t room)
+/* Of another type than all certificates here. */
+static void make_other_key(char *pem, size_t room)
 {
-    EVP_PKEY *key = EVP_RSA_gen(2048);
+    EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "ED25519");
     BIO *text = BIO_new(BIO_s_mem());
     CHECK(key && text && PEM_write_bio_PKCS8PrivateKey(text, key, NULL, NULL, 0, NULL, NULL));
     int length = BIO_read(text, pem, (int)room - 1);
@@ -265,10 +267,10 @@ static void make_rsa_key(char *pem, size_t room)
 
 TEST_INSIDE(a_context_that_cannot_be_made_says_why)
 {
-    char rsa[4096];
+    char other[4096];
     make_others();
-    make_rsa_key(rsa, sizeof rsa);
-    check_no_context(STRAND_TLS_ATTR(.certificates = server.public_pem, .key = rsa), "key of a text: ");
+    make_other_key(other, sizeof other);
+    check_no_context(STRAND_TLS_ATTR(.certificates = server.public_pem, .key = other), "key of a text: ");
     check_no_context(STRAND_TLS_ATTR(.certificates = "/nowhere/own.pem"),
                      "certificates of /nowhere/own.pem: No such file");
     check_no_context(STRAND_TLS_ATTR(.certificates = "/dev/null/own.pem"), "own.pem: Not a directory");
@@ -299,9 +301,12 @@ TEST_INSIDE(the_secrets_of_connections_are_logged_on_request)
 {
     char path[] = "/tmp/strand-keys-XXXXXX";
     int fd = mkstemp(path);
-    CHECK(fd >= 0 && close(fd) == 0);
+    CHECK(fd >= 0 && close(fd) == 0 && unlink(path) == 0);
     make_usual();
     open_contexts(STRAND_TLS_ATTR(.trust = authority.public_pem, .key_log = path), NULL);
+    struct stat kept;
+    CHECK_EQ(stat(path, &kept), 0);
+    CHECK_EQ(kept.st_mode & 077, 0);
     for (int i = 0; i < 2; i++) {
         open_streams("example.org");
         shake();
