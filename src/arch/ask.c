@@ -79,17 +79,39 @@ static bool is_ours(int signal)
            now.sa_sigaction == on_ask;
 }
 
-/* Choose a signal that is not handled, ignored, or blocked by a thread that waits for it. 0: there is none. */
-static int choose_signal(void)
+/* Read a file about a thread, up to room - 1 bytes of it. Returns false if it can't be read. */
+static bool read_about(uint32_t thread_id, const char *name, char *text, size_t room)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/self/task/%u/%s", thread_id, name);
+    int fd = arch_fd_own(open(path, O_RDONLY | O_CLOEXEC));
+    if (fd < 0)
+        return false;
+    ssize_t length = read(fd, text, room - 1);
+    (void)close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    return length > 0;
+}
+
+/* The signals that a thread blocks: bit 0 is signal 1. None, if the system does not say. (The asker's own tell nothing:
+ * threads of the library block all.) */
+static uint64_t blocked_by(uint32_t thread_id)
+{
+    static const char label[] = "\nSigBlk:";
+    char text[2048];
+    const char *line = read_about(thread_id, "status", text, sizeof text) ? strstr(text, label) : NULL;
+    return line ? strtoull(line + sizeof label - 1, NULL, 16) : 0;
+}
+
+/* Choose a signal that is not handled, ignored, or blocked: a thread may wait for it. 0: there is none. */
+static int choose_signal(uint32_t thread_id)
 {
     struct sigaction now, ours = {.sa_sigaction = on_ask, .sa_flags = SA_SIGINFO | SA_ONSTACK | SA_RESTART};
-    sigset_t blocked;
     if (is_ours(arch_state.ask_signal))
         return arch_state.ask_signal;
-    if (pthread_sigmask(SIG_SETMASK, NULL, &blocked) != 0)
-        return 0;
+    uint64_t blocked = blocked_by(thread_id);
     for (int signal = SIGRTMAX; signal >= SIGRTMIN; signal--)
-        if (!sigismember(&blocked, signal) && arch_san_sigaction(signal, NULL, &now) == 0 &&
+        if (!(blocked >> (signal - 1) & 1) && arch_san_sigaction(signal, NULL, &now) == 0 &&
             !(now.sa_flags & SA_SIGINFO) && now.sa_handler == SIG_DFL && arch_san_sigaction(signal, &ours, NULL) == 0)
             return arch_state.ask_signal = signal;
     return 0;
@@ -99,7 +121,7 @@ static int choose_signal(void)
 static int ask(uint32_t thread_id, struct arch_asked *asked, int64_t wait_ns)
 {
     uint64_t open = (uint64_t)thread_id << 32 | ASK_OPEN;
-    int signal = choose_signal();
+    int signal = choose_signal(thread_id);
     if (!signal)
         return -EAGAIN;
     arch_state.asked = asked;
@@ -134,15 +156,7 @@ enum { WORDS = 256 };
  * instruction. The last two are there exactly while it waits. Returns false if it does not wait. */
 static bool read_words(uint32_t thread_id, char *words)
 {
-    char path[64];
-    snprintf(path, sizeof path, "/proc/self/task/%u/syscall", thread_id);
-    int fd = arch_fd_own(open(path, O_RDONLY | O_CLOEXEC));
-    if (fd < 0)
-        return false;
-    ssize_t length = read(fd, words, WORDS - 1);
-    (void)close(fd);
-    words[length > 0 ? length : 0] = '\0';
-    return strchr(words, 'x') != NULL;
+    return read_about(thread_id, "syscall", words, WORDS) && strchr(words, 'x');
 }
 
 /* Parse the last number of the text, and cut it off. 0: there is none. */
