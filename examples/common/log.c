@@ -58,8 +58,15 @@ static void *open_again(void *arg)
 
 bool log_reopen(struct log *log)
 {
-    if (log->path)
-        strand_offload(open_again, log);
+    STRAND_TRY {
+        if (log->path)
+            strand_offload(open_again, log);
+    }
+    STRAND_CATCH(&STRAND_SYSTEM, e) {
+        fprintf(stderr, "%s: the log goes on in the old file: %s\n", program_invocation_short_name,
+                strand_exception_text(e));
+    }
+    STRAND_END
     return log->path;
 }
 

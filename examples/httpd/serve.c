@@ -95,7 +95,8 @@ static void bear_error(struct acceptor *acceptor, int error)
         strand_sleep(error_pause);
     } else {
         acceptor->server->accept_error = error;
-        kill(getpid(), SIGTERM);
+        if (!acceptor->server->draining) /* a second signal would end all at once */
+            kill(getpid(), SIGTERM);
     }
 }
 
@@ -167,6 +168,8 @@ static void spawn_acceptor(struct acceptor *acceptor)
     pthread_mutex_lock(&acceptor->server->lock);
     acceptor->server->acceptor = accept;
     pthread_mutex_unlock(&acceptor->server->lock);
+    if (acceptor->server->draining) /* end_accepting may have come before */
+        strand_cancel(accept, "the server drains");
 }
 
 static void *join_it(void *ended)
