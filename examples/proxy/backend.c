@@ -22,7 +22,7 @@ void note_success(struct backend *backend)
         backend->failures = 0;
 }
 
-/* The time begins again with each further failure: a request that tries a backend that is down finds out for all. */
+/* The time begins again with each further failure: a request that tries a backend that is down tells all others. */
 void note_failure(struct server *server, struct backend *backend, const char *why)
 {
     int failures = ++backend->failures;
@@ -72,34 +72,54 @@ static struct backend *take_free(struct connection *c, unsigned turn, bool all_d
     }
 }
 
-static struct backend *shortest_queue(const struct connection *c, bool all_down)
+/* Waits for a permit of any of them. */
+struct queue {
+    int count;
+    struct backend *backends[BACKENDS_MOST];
+    strand_case cases[2 + BACKENDS_MOST];
+};
+
+/* The first two cases: the client has gone, and the time is over. Backends with full queues are left out, unless all
+ * are full: then one of them refuses. */
+static void queue_up(const struct connection *c, struct queue *queue, bool all_down)
 {
-    struct backend *best = NULL;
-    for (int i = 0; i < c->server->backend_count; i++)
-        if (is_usable(c, i, all_down) && (!best || c->server->backends[i].waiting < best->waiting))
-            best = &c->server->backends[i];
-    return best;
+    const struct server *server = c->server;
+    struct backend *full = NULL;
+    queue->count = 0;
+    for (int k = 0; k < server->backend_count; k++) {
+        int i = (int)((c->x.turn + (unsigned)k) % (unsigned)server->backend_count);
+        struct backend *backend = &server->backends[i];
+        if (!is_usable(c, i, all_down))
+            continue;
+        if (strand_prio_waiting(&backend->permits) < (size_t)server->most_waiting)
+            queue->backends[queue->count++] = backend;
+        else
+            full = backend;
+    }
+    if (!queue->count && full)
+        queue->backends[queue->count++] = full;
+    queue->cases[0] = strand_on_ready(c->stream.fd, STRAND_GONE);
+    queue->cases[1] = strand_on_time(strand_in(server->limits.queue));
+    for (int i = 0; i < queue->count; i++)
+        queue->cases[2 + i] = strand_on_prio_permit(&queue->backends[i]->permits, NULL);
 }
 
-static void stop_waiting(struct backend **backend)
+static struct backend *wait_in(struct connection *c, struct queue *queue)
 {
-    (*backend)->waiting--;
-}
-
-static void wait_for_permit(struct connection *c, struct backend *backend)
-{
-    struct backend *waiting __attribute__((cleanup(stop_waiting))) = backend;
-    strand_case cases[] = {
-        strand_on_prio_permit(&backend->permits, NULL),
-        strand_on_ready(c->stream.fd, STRAND_GONE),
-        strand_on_time(strand_in(c->server->limits.queue)),
-    };
-    waiting->waiting++;
-    int happened = strand_select(cases, 3, STRAND_SELECT_ORDERED);
-    if (happened == 1)
+    int happened = strand_select(queue->cases, 2 + (size_t)queue->count, STRAND_SELECT_ORDERED);
+    if (happened == 0)
         strand_throw(&CLIENT_GONE, "%s went away while it waited", c->peer);
-    if (happened == 2 || cases[0].result < 0)
-        refuse_request(c, 503, happened == 2 ? "no backend became free" : "too many requests wait");
+    if (happened == 1 || queue->cases[happened].result < 0)
+        refuse_request(c, 503, happened == 1 ? "no backend became free" : "too many requests wait");
+    return queue->backends[happened - 2];
+}
+
+/* NULL: there is none that could be waited for. */
+static struct backend *wait_for_permit(struct connection *c, bool all_down)
+{
+    struct queue queue;
+    queue_up(c, &queue, all_down);
+    return queue.count ? wait_in(c, &queue) : NULL;
 }
 
 static bool is_any_up(const struct connection *c)
@@ -118,12 +138,11 @@ bool choose(struct connection *c)
     bool all_down = !is_any_up(c);
     struct backend *backend = take_free(c, x->turn, all_down);
     if (!backend) {
-        backend = shortest_queue(c, all_down);
+        backend = wait_for_permit(c, all_down);
         if (!backend && x->tries)
             return false;
         if (!backend)
             refuse_request(c, 503, "no backend is well");
-        wait_for_permit(c, backend);
     }
     x->backend = backend;
     x->name = backend->name;

@@ -112,7 +112,7 @@ static bool connect_link(struct connection *c)
 {
     struct exchange *x = &c->x;
     if (!x->fresh)
-        x->link = link_take(x->backend, has_body(c) || !is_idempotent(&x->request));
+        x->link = link_take(x->backend);
     int error = x->link ? 0 : dial(c);
     x->times.connected = strand_now().ns;
     if (is_shortage(error))
@@ -123,11 +123,18 @@ static bool connect_link(struct connection *c)
 
 /* ---- waiting for the backend ------------------------------------------------------------------- */
 
+bool awaits_asking(const struct connection *c)
+{
+    return c->x.request.has_expect && !c->x.heard && !c->x.body_sent;
+}
+
 /* Until when the backend has time. While it still gets the body there is no limit here: upload() has its own. */
 static int64_t limit_of(const struct connection *c, int64_t begun, int64_t limit)
 {
-    int64_t ended = c->x.upload_ended;
-    return !ended ? strand_in(upload_pause).ns : (ended > begun ? ended : begun) + limit;
+    int64_t ended = c->x.upload_ended, pause = strand_in(upload_pause).ns;
+    if (ended)
+        return (ended > begun ? ended : begun) + limit;
+    return awaits_asking(c) && begun + limit < pause ? begun + limit : pause;
 }
 
 static int64_t wait_for_link(struct connection *c, int64_t limit)
@@ -146,7 +153,7 @@ static int64_t wait_for_link(struct connection *c, int64_t limit)
             return 0;
         if (happened == 2)
             strand_throw(&CLIENT_GONE, "%s went away", c->peer);
-        if (!uploads)
+        if (!uploads || (awaits_asking(c) && strand_now().ns >= begun + limit))
             return -ETIMEDOUT;
     }
 }
@@ -260,29 +267,24 @@ static bool receive(struct connection *c)
         tunnel(c);
     else
         download(c);
-    x->answered = true;
     note_success(x->backend);
     return true;
 }
 
 /* ---- the request ------------------------------------------------------------------------------- */
 
-/* The answer is here. If all of the body has been sent the strand is about to end; else nobody wants the rest. */
-static void settle(struct connection *c, strand upload_strand, bool answered)
+/* The upload has taken all of the body, and is about to end. False: the backend takes no more. */
+static bool join_upload(strand up)
 {
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(upload_grace));
-        if (answered && c->x.uploaded)
-            strand_join(upload_strand);
-        else
-            c->x.uploaded = false;
+        strand_join(up);
+        return true;
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
-        c->x.uploaded = false;
     }
     STRAND_END
-    if (!c->x.uploaded)
-        strand_cancel(upload_strand, "the answer is complete");
+    return false;
 }
 
 /* The body is not here yet, or its client wants to be asked for it. */
@@ -291,33 +293,34 @@ static bool send_and_receive(struct connection *c)
     STRAND_SCOPE(scope);
     strand up = strand_spawn_with(scope, STRAND_ATTR(.name = "upload"), upload, c, 0);
     bool answered = receive(c);
-    settle(c, up, answered);
+    if (!answered || !c->x.taken || !join_upload(up)) /* nobody wants the rest */
+        strand_cancel(up, "the answer is complete");
     return answered;
 }
 
 static bool attempt(struct connection *c)
 {
     struct exchange *x = &c->x;
-    x->uploaded = false;
+    x->taken = !has_body(c);
     x->upload_ended = 0;
     put_request(c);
-    bool all = !has_body(c) || (!x->request.has_expect && take_body(c));
+    bool all = x->taken || (!x->request.has_expect && take_body(c));
     if (sink_flush(&x->link->out) == -ETIMEDOUT)
         fail_backend(c, 504, "the backend takes the request too slowly");
     x->times.sent = strand_now().ns; /* an error of sending: there may be an answer all the same */
     if (!all)
         return send_and_receive(c);
-    x->uploaded = true;
     x->upload_ended = x->times.sent;
     return receive(c);
 }
 
-/* The backend's connection is left as the next request wants it. */
+/* The backend's connection is left as the next request wants it. There is no upload any more: it has sent all, or it
+ * was cut off at any place, and has not come to its end then. */
 static bool is_clean(const struct connection *c)
 {
     const struct exchange *x = &c->x;
     const struct head *response = &x->response;
-    return x->uploaded && !x->link->out.error && response->status >= 200 && x->link->begin == x->link->end &&
+    return x->upload_ended && !x->link->out.error && response->status >= 200 && x->link->begin == x->link->end &&
            !response->close && (response->minor || response->keep) && x->link->out.used == 0;
 }
 
@@ -337,7 +340,5 @@ void exchange(struct connection *c)
             give_up(c);
     }
     x->times.ended = strand_now().ns;
-    if (!x->uploaded)
-        c->close = true;
     end_exchange(c, is_clean(c));
 }

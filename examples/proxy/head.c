@@ -56,6 +56,11 @@ bool next_element(struct span *list, struct span *element)
     return false;
 }
 
+static bool span_begins(struct span span, const char *text)
+{
+    return span.length >= strlen(text) && strncasecmp(span.at, text, strlen(text)) == 0;
+}
+
 enum field field_named(struct span name)
 {
     static const struct {
@@ -70,8 +75,7 @@ enum field field_named(struct span name)
         {"expect", EXPECT},
         {"forwarded", FORWARDED},
         {"x-forwarded-for", FORWARDED_FOR},
-        {"x-forwarded-proto", FORWARDED_OTHER},
-        {"x-forwarded-host", FORWARDED_OTHER},
+        {"x-real-ip", FORWARDED_OTHER},
         {"keep-alive", HOP},
         {"te", HOP},
         {"trailer", HOP},
@@ -83,11 +87,12 @@ enum field field_named(struct span name)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (span_is(name, names[i].name))
             return names[i].field;
-    return OTHER;
+    return span_begins(name, "x-forwarded-") ? FORWARDED_OTHER : OTHER;
 }
 
 /* ---- what both have -------------------------------------------------------------------------- */
 
+/* Each field is looked up among what is listed, so there is a limit to that. */
 static bool note_connection(struct head *head, struct span value)
 {
     struct span element;
@@ -95,6 +100,8 @@ static bool note_connection(struct head *head, struct span value)
         return false;
     head->connections[head->connection_count++] = value;
     while (next_element(&value, &element)) {
+        if (head->listed++ == LISTED_MOST)
+            return false;
         if (span_is(element, "close"))
             head->close = true;
         else if (span_is(element, "keep-alive"))
@@ -145,7 +152,7 @@ static bool note_host(struct head *head, struct span value)
     return first && is_host(value.at, value.length);
 }
 
-/* An expectation but this is refused by 417. */
+/* Any other expectation is refused by 417. */
 static int note_expectation(struct head *head, struct span value)
 {
     if (head->has_expect)

@@ -13,11 +13,11 @@
 #include <strand/names.h>
 #include <sys/socket.h>
 
-/* Nothing has come, not even the end. */
-static bool is_quiet(const struct link *link)
+/* Nothing has come, not even the end or a reset. Here errno is read where no switch can come in between. */
+__attribute__((noinline)) static bool is_quiet(const struct link *link)
 {
     char byte;
-    return recv(link->stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0;
+    return recv(link->stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
 static struct link *pop(struct backend *backend)
@@ -32,10 +32,11 @@ static struct link *pop(struct backend *backend)
     return link;
 }
 
-struct link *link_take(struct backend *backend, bool checked)
+/* What came without a request must not be the answer to the next one, which may be another client's. */
+struct link *link_take(struct backend *backend)
 {
     struct link *link;
-    while ((link = pop(backend)) && checked && !is_quiet(link))
+    while ((link = pop(backend)) && !is_quiet(link))
         link_close(link);
     if (link)
         link->reused = true;
@@ -85,8 +86,9 @@ void link_keep(struct server *server, struct link *link)
     struct backend *backend = link->backend;
     link->idle_since = strand_now().ns;
     link->begin = link->end = 0;
+    bool quiet = is_quiet(link);
     pthread_mutex_lock(&backend->lock);
-    bool kept = backend->idle_count < server->most_idle && !server->draining;
+    bool kept = quiet && backend->idle_count < server->most_idle && !server->draining;
     if (kept) {
         link->next = backend->idle;
         backend->idle = link;

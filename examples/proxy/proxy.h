@@ -33,6 +33,7 @@
 #include <strand/limit.h>
 #include <strand/pool.h>
 #include <strand/socket.h>
+#include <strand/sync.h>
 #include <strand/tls.h>
 
 #include "../common/framing.h"
@@ -96,11 +97,11 @@ enum field {
     EXPECT,
     FORWARDED,
     FORWARDED_FOR,
-    FORWARDED_OTHER, /* X-Forwarded-Proto and -Host */
+    FORWARDED_OTHER, /* all other X-Forwarded-*, and X-Real-IP */
     HOP              /* concerns one connection only, and is never sent on */
 };
 
-enum { CONNECTIONS_MOST = 8 };
+enum { CONNECTIONS_MOST = 8, LISTED_MOST = 32 };
 
 /* The head of a request or of a response. Its text lies in a buffer that stays as it is until the message has been
  * dealt with. */
@@ -111,7 +112,7 @@ struct head {
     int status, minor;
     struct span host, authority, upgrade; /* authority: the host in a target that is a URL */
     struct span connections[CONNECTIONS_MOST];
-    int connection_count;
+    int connection_count, listed; /* listed: elements of them all */
     bool has_host, has_length, chunked, has_coding, has_expect;
     bool close, keep, upgrades; /* what Connection lists */
     bool lists_others;          /* it lists names of fields */
@@ -126,7 +127,7 @@ int head_of_response(struct head *head, struct span text);
 bool next_field(struct span *fields, struct span *name, struct span *value);
 enum field field_named(struct span name);
 bool span_is(struct span span, const char *text); /* ASCII letters of any case are equal */
-/* Calls of a list's elements: takes the next one off. */
+/* Takes the next element off a list. */
 bool next_element(struct span *list, struct span *element);
 
 /* ---- backends -------------------------------------------------------------------------------- */
@@ -147,7 +148,7 @@ struct backend {
     const char *name; /* HOST:PORT */
     char *host, *port;
     strand_prio_semaphore permits;
-    _Atomic int active, waiting;
+    _Atomic int active;
     _Atomic int failures;       /* in a row */
     _Atomic int64_t down_until; /* after too many of them */
     _Atomic bool sick;          /* the active check says so */
@@ -162,8 +163,8 @@ void note_failure(struct server *server, struct backend *backend, const char *wh
 
 enum { BACKENDS_MOST = 64 };
 
-/* NULL: none is idle. checked: the backend has not closed it, as far as this machine knows. */
-struct link *link_take(struct backend *backend, bool checked);
+/* NULL: none is idle. The backend has neither closed it nor sent anything on it, as far as this machine knows. */
+struct link *link_take(struct backend *backend);
 /* Returns NULL, with *error set, or a new connection, within the time to connect. */
 struct link *link_dial(struct server *server, struct backend *backend, int *error);
 void link_keep(struct server *server, struct link *link);
@@ -203,7 +204,7 @@ struct server {
     strand_tls_context *tls; /* NULL: plain */
     const char **listen_names;
     int *listeners, listener_count;
-    int error; /* of listening or of accepting */
+    _Atomic int error; /* of listening or of accepting */
     const char *error_name;
     struct log log;
     _Atomic bool draining, cancelled;
@@ -235,17 +236,16 @@ struct exchange {
     uint64_t tried; /* backends, by bits */
     unsigned turn;  /* of the first try */
     int tries;
-    bool fresh;    /* no idle link: one was found closed */
-    bool heard;    /* a byte of a response has come */
-    bool started;  /* a part of the answer may have been sent */
-    bool answered; /* the answer is the whole one */
+    bool fresh;   /* no idle link: one was found closed */
+    bool started; /* a part of the answer may have been sent */
     bool tunnel;
     int status;   /* of the answer, for the log */
     char why[96]; /* it was refused or cut; "": it was not */
     int failure;  /* the status for the last try's failure */
     const char *failed_by;
+    _Atomic bool heard;     /* a byte of a response has come */
     _Atomic bool body_sent; /* a byte of the body has been sent on */
-    _Atomic bool uploaded;  /* all of it may have been */
+    _Atomic bool taken;     /* all of the body has come from the client */
     _Atomic int64_t upload_ended;
     struct head request, response;
     struct times times;
@@ -254,6 +254,7 @@ struct exchange {
 struct connection {
     struct server *server;
     struct connection *next, **at; /* of the idle ones; at: NULL if it is not among them */
+    strand_event leave;            /* set while it is among them, if it has to end */
     struct stream stream;
     char peer[STRAND_PEER_ROOM]; /* with its port */
     char address[STRAND_PEER_ROOM];
@@ -273,8 +274,8 @@ __attribute__((noreturn)) void refuse_request(struct connection *c, int status, 
 __attribute__((noreturn)) void fail_backend(struct connection *c, int status, const char *why);
 
 void *serve_connection(void *connection);
-/* Ends reading from connections between two requests: all of them, or the one that has been idle longest. Returns
- * whether there was one. */
+/* Ends connections between two requests: all of them, or the one that has been idle longest. What has come already is
+ * still answered. Returns whether there was one. */
 bool end_idle(struct server *server, bool all);
 /* A page that says what the status means. */
 void answer_status(struct connection *c, int status);
@@ -292,6 +293,9 @@ void end_exchange(struct connection *c, bool clean);
 /* Reads more behind what has come from the backend, and watches the client meanwhile. Returns what stream_read does;
  * throws CLIENT_GONE. */
 int64_t read_link(struct connection *c, int64_t limit);
+
+/* The client waits for the backend to ask for the body. */
+bool awaits_asking(const struct connection *c);
 
 void *upload(void *connection); /* a strand */
 /* What has come of the body goes to the link's sink. Returns whether that is all. */

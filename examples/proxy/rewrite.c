@@ -95,8 +95,12 @@ static void put_forwarded(const struct connection *c, struct sink *sink)
         sink_text(sink, c->stream.tls ? "X-Forwarded-Proto: https\r\n" : "X-Forwarded-Proto: http\r\n");
 }
 
-static bool is_sent_on(const struct connection *c, enum field field)
+/* Programs of CGI take '_' for '-', so by that a client could write what the proxy alone has to say. */
+static bool is_sent_on(const struct connection *c, struct span name)
 {
+    enum field field = field_named(name);
+    if (memchr(name.at, '_', name.length))
+        return false;
     return field == OTHER || (field == EXPECT && c->x.request.has_expect) ||
            (field == FORWARDED_OTHER && c->server->behind);
 }
@@ -115,7 +119,7 @@ void put_request(struct connection *c)
     put_request_line(c, sink);
     put_field(sink, "Host: ", host_of(c));
     while (next_field(&fields, &name, &value))
-        if (is_sent_on(c, field_named(name)) && !(head->lists_others && is_listed(head, name)))
+        if (is_sent_on(c, name) && !(head->lists_others && is_listed(head, name)))
             sink_put(sink, name.at, (size_t)(fields.at - name.at));
     put_forwarded(c, sink);
     sink_text(sink, via);

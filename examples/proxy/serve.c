@@ -109,7 +109,8 @@ static void bear_error(struct acceptor *acceptor, int error)
         strand_sleep(error_pause);
     } else {
         acceptor->server->error = -error;
-        kill(getpid(), SIGTERM);
+        if (!acceptor->server->draining) /* a second signal would end all at once */
+            kill(getpid(), SIGTERM);
     }
 }
 
@@ -133,6 +134,19 @@ static void accept_one(struct acceptor *acceptor)
     }
 }
 
+/* No memory for a wait passes, as other shortages do. */
+static void accept_in_trouble(struct acceptor *acceptor)
+{
+    STRAND_TRY {
+        accept_one(acceptor);
+        return;
+    }
+    STRAND_CATCH(&STRAND_SYSTEM, e) {
+    }
+    STRAND_END
+    make_room(acceptor->server);
+}
+
 static bool is_somebody_waiting(int listener)
 {
     struct pollfd queue = {.fd = listener, .events = POLLIN};
@@ -147,7 +161,7 @@ static void accept_rest(struct acceptor *acceptor)
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(server->limits.drain));
         while (!server->cancelled && !server->error && is_somebody_waiting(acceptor->listener))
-            accept_one(acceptor);
+            accept_in_trouble(acceptor);
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
     }
@@ -161,7 +175,7 @@ static void *accept_connections(void *arg)
     struct acceptor *acceptor = arg;
     STRAND_TRY {
         while (!acceptor->server->draining && !acceptor->server->error)
-            accept_one(acceptor);
+            accept_in_trouble(acceptor);
     }
     STRAND_CATCH(&STRAND_INTERRUPTED, e) {
     }
@@ -206,6 +220,8 @@ static void spawn_acceptors(struct acceptor *all)
     pthread_mutex_lock(&server->lock);
     server->acceptors = acceptors;
     pthread_mutex_unlock(&server->lock);
+    if (server->draining) /* end_accepting may have come before */
+        strand_cancel(acceptors, "the proxy drains");
 }
 
 /* The scope consumes connections that have ended. One fails by a bug only: that is logged, and the others go on. */

@@ -10,8 +10,12 @@
  *   c->in, c->begin, c->end, c->framing, link->out   of the upload, from its start to its end
  *   link->in, c->out                                 of the connection's strand
  *   x->body_sent      set before a byte of the body can have been sent; then the request is tried no more
- *   x->uploaded       set before the last bytes are written, and so before an answer that needs them comes
- *   x->upload_ended   set when the upload writes no more: the time for an answer begins
+ *   x->heard          set when a byte of a response has come
+ *   x->taken          set when all of the body has come, so before an answer that needs it: the client's connection can
+ *                     go on behind it
+ *   x->upload_ended   set as the upload's last step: the time for an answer begins. If link->out has no error the link
+ *                     has got all
+ *   c->close          of the connection's strand
  *
  * INVARIANTS
  *   A client that has gone and a body that is malformed or too slow end the upload by an exception, which interrupts
@@ -32,16 +36,14 @@ bool take_body(struct connection *c)
         const char *at = c->in + c->begin;
         enum framed framed = frame_data(&c->framing, at, c->end - c->begin, &used, &data);
         c->begin += used;
-        if (framed == FRAMED_WRONG) {
-            c->close = true;
+        if (framed == FRAMED_WRONG)
             refuse_request(c, c->framing.status, "the body is malformed");
-        }
         if (data)
             c->x.body_sent = true;
         sink_data(&c->x.link->out, at + used - data, data);
         if (framed == FRAMED_ALL) {
             c->x.body_sent = true;
-            c->x.uploaded = true;
+            c->x.taken = true;
             sink_data_end(&c->x.link->out);
             return true;
         }
@@ -55,11 +57,12 @@ static void read_body(struct connection *c)
 {
     size_t base = (size_t)(c->x.request.text.at + c->x.request.text.length - c->in);
     c->begin = c->end = base;
-    int64_t got = stream_read(&c->stream, c->in + base, BUFFER_MOST - base, c->server->limits.idle);
-    if (got == -ETIMEDOUT) {
-        c->close = true;
+    int64_t limit = c->server->limits.idle;
+    if (awaits_asking(c)) /* the connection's strand ends the wait before, or begins it by an answer */
+        limit += c->server->limits.response;
+    int64_t got = stream_read(&c->stream, c->in + base, BUFFER_MOST - base, limit);
+    if (got == -ETIMEDOUT)
         refuse_request(c, 408, "the body comes too slowly");
-    }
     if (got <= 0)
         strand_throw(&CLIENT_GONE, "%s went away in the middle of a body", c->peer);
     c->end = base + (size_t)got;
@@ -76,10 +79,8 @@ void *upload(void *arg)
         int error = sink_flush(out);
         if (error == -ETIMEDOUT)
             fail_backend(c, 504, "the backend takes the body too slowly");
-        if (error) {
-            c->x.uploaded = false;
+        if (error)
             break;
-        }
     }
     c->x.upload_ended = strand_now().ns;
     return NULL;
@@ -142,7 +143,7 @@ void download(struct connection *c)
 {
     struct framing framing = framing_of(c);
     bool has_body = framing.place != ENDED;
-    if (c->server->draining || !c->x.uploaded)
+    if (c->server->draining || !c->x.taken)
         c->close = true;
     put_response(c, has_body);
     c->x.started = true;

@@ -150,6 +150,38 @@ def links_that_the_backend_has_closed(folder):
             wire.close()
 
 
+def links_that_were_reset(folder):
+    """A reset is an end too: POST, which may not be tried again, gets another link."""
+
+    def serve(wire):
+        Backend.take(wire)
+        wire.send(answer())
+        if wire.backend.connections == 1:
+            wire.backend.go.acquire()
+            wire.reset()
+            wire.backend.gone.release()
+        Backend.take(wire)
+        wire.send(answer())
+
+    backend = Backend(serve)
+    backend.go, backend.gone = threading.Semaphore(0), threading.Semaphore(0)
+    with Proxy(folder, backend) as proxy:
+        same(proxy.get().status, 200, "an answer")
+        until(lambda: len(proxy.lines()) == 1, "the link is idle")
+        backend.go.release()
+        backend.gone.acquire()
+        same(proxy.ask(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 1\r\n\r\nx").status, 200, "POST")
+
+
+def a_backend_that_does_not_ask_for_the_body(folder):
+    """The client waits for it by right, so it is the backend that is too slow."""
+    silent = Backend(lambda wire: wire.to_the_end())
+    for idle in ("0.1", "100000"):
+        with Proxy(folder, silent, args=["--answer=0.5", f"--idle={idle}"]) as proxy:
+            got = proxy.ask(b"POST / HTTP/1.1\r\nHost: test\r\nExpect: 100-continue\r\nContent-Length: 1\r\n\r\n")
+            same(got.status, 504, f"no answer, --idle={idle}")
+
+
 def a_part_of_a_body_is_not_sent_again(folder):
     def serve(wire):
         wire.until(b"\r\n\r\n")
@@ -288,6 +320,8 @@ CASES = [
     a_backend_that_dies,
     requests_that_may_be_tried_again,
     links_that_the_backend_has_closed,
+    links_that_were_reset,
+    a_backend_that_does_not_ask_for_the_body,
     a_part_of_a_body_is_not_sent_again,
     clients_that_go_away,
     clients_that_are_slow,

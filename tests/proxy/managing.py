@@ -72,6 +72,29 @@ def wait_for_refusal(wires):
     return wire.message(), wire
 
 
+def requests_wait_for_any_backend(folder):
+    """Each backend works on one request; a third one gets the permit that is free first, whichever that is."""
+    for first in (0, 1):
+        releases = [threading.Semaphore(0), threading.Semaphore(0)]
+        backends = [Backend(holding(release)) for release in releases]
+        with Proxy(folder, *backends, args=[*PATIENT, "--active=1"]) as proxy:
+            busy = [proxy.dial() for _ in range(2)]
+            for i, wire in enumerate(busy):
+                wire.send(GET)
+                until(lambda: sum(len(backend.requests) for backend in backends) == i + 1, "a request")
+            waiting = [proxy.dial() for _ in range(2)]
+            for wire in waiting:
+                wire.send(GET)
+            releases[first].release(3)
+            for wire in waiting:
+                same(wire.message().body, backends[first].name.encode(), "an answer of the free one")
+                wire.close()
+            releases[1 - first].release()
+            for wire in busy:
+                same(wire.message().status, 200, "an answer")
+                wire.close()
+
+
 def backends_take_turns(folder):
     backends = [Backend(lambda wire: Backend.echo(wire)) for _ in range(3)]
     with Proxy(folder, *backends) as proxy:
@@ -185,6 +208,37 @@ def draining_ends_connections_that_have_said_nothing(folder):
         proxy.stop(ends=True)
 
 
+def draining_answers_what_has_come(folder):
+    """Requests that are in sockets when the proxy begins to drain are answered, and a body still comes."""
+    release, count = threading.Semaphore(0), 10
+    backend = Backend(holding(release))
+    proxy = Proxy(folder, backend, args=PATIENT)
+    with proxy:
+        wires = [proxy.dial() for _ in range(count)]
+        for wire in wires:
+            wire.send(GET)
+        release.release(count)
+        for wire in wires:
+            same(wire.message().status, 200, "an answer")
+        proxy.signal(signal.SIGSTOP)
+        wires += [proxy.dial() for _ in range(count)]
+        for wire in wires:
+            wire.send(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 2\r\n\r\nx")
+        proxy.signal(signal.SIGTERM)
+        proxy.signal(signal.SIGCONT)
+        until(lambda: not listens(proxy.port), "the listener is closed")
+        for wire in wires:
+            wire.send(b"y")
+        until(lambda: len(backend.requests) == 3 * count, "requests")
+        release.release(2 * count)
+        for wire in wires:
+            got = wire.message()
+            same((got.status, got.one("connection")), (200, "close"), "an answer")
+            wire.close()
+        figures = proxy.stop(ends=True)
+        same((figures["served"], figures["cut"]), (str(3 * count), "0"), "served and cut")
+
+
 def listens(port):
     try:
         socket.create_connection(("127.0.0.1", port), 100).close()
@@ -250,10 +304,12 @@ def finish(proxy):
 
 CASES = [
     requests_wait_for_a_permit_and_no_more_than_a_few,
+    requests_wait_for_any_backend,
     backends_take_turns,
     backends_that_fail_are_left_alone,
     checks_find_backends_unwell_and_well,
     draining_finishes_requests,
+    draining_answers_what_has_come,
     draining_ends_connections_that_have_said_nothing,
     draining_has_a_limit,
     the_log_has_a_line_for_each_request,

@@ -1,6 +1,7 @@
 """No smuggling: a message that could be understood in two ways goes no further, in either direction."""
 
 import subprocess
+import threading
 
 import harness
 from harness import Backend, Proxy, answer, check, same, until
@@ -245,10 +246,78 @@ def what_is_behind_an_answer_is_not_the_next_one(folder):
         same(backend.connections, 2, "connections")
 
 
+def what_comes_later_is_not_the_next_one(folder):
+    """A second answer comes when the link waits for its next request, which is another client's."""
+
+    def serve(wire):
+        Backend.take(wire)
+        wire.send(answer(b"first"))
+        if wire.backend.connections == 1:
+            wire.backend.go.acquire()
+            wire.send(answer(b"smuggled"))
+            wire.backend.sent.release()
+        Backend.take(wire)
+        wire.send(answer(b"second"))
+
+    backend = Backend(serve)
+    backend.go, backend.sent = threading.Semaphore(0), threading.Semaphore(0)
+    with Proxy(folder, backend) as proxy:
+        same(proxy.get().body, b"first", "an answer")
+        until(lambda: len(proxy.lines()) == 1, "the link is idle")
+        backend.go.release()
+        backend.sent.acquire()
+        same(proxy.get().body, b"first", "the answer to another client")
+        same(backend.connections, 2, "connections")
+
+
+def an_early_answer_leaves_no_part_of_a_body_behind(folder):
+    """The answer comes with the last part of a body. If its link is used again, all of the body is there."""
+    size = 30000
+
+    def serve(wire):
+        while True:
+            head = wire.until(b"\r\n\r\n")
+            if head.startswith(b"GET"):
+                wire.send(answer(b"got"))
+                continue
+            wire.exactly(size)
+            wire.backend.half.release()
+            wire.backend.go.acquire()
+            wire.send(answer(b"early", status=b"413 Content Too Large"))
+            same(wire.exactly(size), b"x" * size, "the rest of the body")
+
+    backend = Backend(serve)
+    backend.half, backend.go = threading.Semaphore(0), threading.Semaphore(0)
+    with Proxy(folder, backend, args=["--failures=1000"]) as proxy:
+        for _ in range(100):
+            wire = proxy.dial()
+            wire.send(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: %d\r\n\r\n" % (2 * size) + b"x" * size)
+            backend.half.acquire()
+            backend.go.release()
+            wire.send(b"x" * size)
+            same(wire.message().status, 413, "an early answer")
+            wire.close()
+            same(proxy.get().body, b"got", "the next request")
+        same(backend.errors, [], "errors")
+
+
+def connection_lists_are_short(folder):
+    backend = Backend()
+    with Proxy(folder, backend) as proxy:
+        most = b"Connection: " + b", ".join(b"x-%d" % i for i in range(32)) + b"\r\n"
+        same(proxy.ask(b"GET / HTTP/1.1\r\nHost: test\r\n" + most + b"\r\n").status, 200, "32 elements")
+        more = most + b"Connection: x-33\r\n"
+        same(proxy.ask(b"GET / HTTP/1.1\r\nHost: test\r\n" + more + b"\r\n").status, 400, "33 elements")
+        same(len(backend.requests), 1, "requests at the backend")
+
+
 CASES = [
     requests_in_the_table,
     heads_that_are_too_long,
     answers_with_malformed_heads,
     answers_with_malformed_bodies,
     what_is_behind_an_answer_is_not_the_next_one,
+    what_comes_later_is_not_the_next_one,
+    an_early_answer_leaves_no_part_of_a_body_behind,
+    connection_lists_are_short,
 ]
