@@ -177,6 +177,12 @@ bool tls_names_fit(const char *name, const char *asked);
 /** OpenSSL's callback for the name that a client asks for. `context` is the strand_tls_context. */
 int tls_names_choose(SSL *ssl, int *alert, void *context);
 
+/* ---- tls_system.c ------------------------------------------------------------------------------------------- */
+
+/** A file to write to behind its end, for nobody but the owner, and for no program that this one starts. NULL, with a
+ * reason in OpenSSL's queue, if it can't be opened or made. */
+BIO *tls_file_append(const char *path);
+
 /* ---- tls_bytes.c -------------------------------------------------------------------------------------------- */
 
 /** The way between OpenSSL and a stream's `in` and `out`, or NULL. */

@@ -4,13 +4,10 @@
 #include "tls.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <openssl/rand.h>
 #include <stdio.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /* ---- PEM: a path or the text itself --------------------------------------------------------------------------- */
 
@@ -117,23 +114,9 @@ static void log_key(const SSL *ssl, const char *line)
     CRYPTO_THREAD_unlock(context->lock);
 }
 
-/* For nobody else, and for no program that this one starts. No strand is switched between the call and its errno. */
-__attribute__((noinline)) static BIO *open_to_append(const char *path)
-{
-    int fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    if (fd < 0) {
-        ERR_raise(ERR_LIB_SYS, errno);
-        return NULL;
-    }
-    BIO *file = BIO_new_fd(fd, BIO_CLOSE);
-    if (!file)
-        (void)close(fd);
-    return file;
-}
-
 static void open_key_log(strand_tls_context *context, const char *path)
 {
-    context->key_log = open_to_append(path);
+    context->key_log = tls_file_append(path);
     if (!context->key_log)
         tls_refuse(-EINVAL, "log of keys ", path);
     SSL_CTX_set_keylog_callback(context->ssl, log_key);
