@@ -46,10 +46,10 @@ static bool is_another_kind(int fd)
     return inotify_add_watch(fd, "", IN_ACCESS) < 0 && errno == EINVAL;
 }
 
-static int take_apart(const char *buffer, size_t size, struct arch_change *list)
+static int take_apart(const char *buffer, size_t size, struct arch_change *list, int most)
 {
     int count = 0;
-    for (size_t at = 0; at < size; count++) {
+    for (size_t at = 0; at < size && count < most; count++) {
         struct inotify_event event;
         memcpy(&event, buffer + at, sizeof event);
         list[count] = (struct arch_change){.number = event.wd, .what = event.mask, .cookie = event.cookie};
@@ -61,7 +61,7 @@ static int take_apart(const char *buffer, size_t size, struct arch_change *list)
 
 /* The system returns whole events, as many as the room holds, and keeps the others. So a room for `most` of the
  * shortest ones holds no more than `most`. If the first event does not fit, the smallest room that holds it holds no
- * other. */
+ * other: unless somebody else reads meanwhile, another process perhaps, which then loses events. */
 int arch_changes_read(int fd, struct arch_change *list, int most)
 {
     char buffer[ROOM];
@@ -71,5 +71,5 @@ int arch_changes_read(int fd, struct arch_change *list, int most)
     ssize_t got;
     while ((got = readv(fd, &room, 1)) < 0 && (errno == EINTR || (errno == EINVAL && room.iov_len < LONGEST)))
         room.iov_len += errno == EINVAL ? LEAST : 0;
-    return got < 0 ? -errno : take_apart(buffer, (size_t)got, list);
+    return got < 0 ? -errno : take_apart(buffer, (size_t)got, list, most);
 }

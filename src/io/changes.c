@@ -71,12 +71,15 @@ int strand_changes_remove(int changes, int number)
 /* ---- receiving ------------------------------------------------------------------------------------------------ */
 
 /* Inside of the descriptor. Returns how many changes there were, at least one; -EAGAIN, or another negated errno code.
- */
-static int take(const struct descriptor *d, strand_change *list, size_t count)
+ * One thread at a time reads: while it looks for the room that the first event needs, that event stays the first. */
+static int take(struct thread *thread, struct descriptor *d, strand_change *list, size_t count)
 {
     if (d->type == ARCH_FD_PLAYED)
         return -EINVAL;
-    return arch_changes_read(d->call, (struct arch_change *)(void *)list, count < INT_MAX ? (int)count : INT_MAX);
+    descriptor_lock(thread, d);
+    int got = arch_changes_read(d->call, (struct arch_change *)(void *)list, count < INT_MAX ? (int)count : INT_MAX);
+    descriptor_unlock(thread, d);
+    return got;
 }
 
 int strand_changes_receive(int changes, strand_change *list, size_t count)
@@ -88,7 +91,7 @@ int strand_changes_receive(int changes, strand_change *list, size_t count)
     if (got < 0)
         return got;
     while (count && (got = operation_ready(&op)) == 0) {
-        got = take(op.d, list, count);
+        got = take(op.thread, op.d, list, count);
         if (UNLIKELY(got == -EINVAL) && !operation_mistaken(&op, got))
             continue;
         if (got != -EAGAIN)
@@ -107,9 +110,9 @@ static struct target target_of(const strand_case *c)
 }
 
 /* Returns whether the case has happened; its result then says how. */
-static bool settle(const struct descriptor *d, strand_case *c)
+static bool settle(struct thread *thread, struct descriptor *d, strand_case *c)
 {
-    int got = take(d, c->value, 1);
+    int got = take(thread, d, c->value, 1);
     c->result = got < 0 ? got : 0;
     return got != -EAGAIN;
 }
@@ -122,7 +125,7 @@ static int take_now(struct thread *thread, strand_case *c)
     int result = descriptor_enter_at_once(thread, target_of(c).fd, &d);
     if (result)
         return result;
-    if (!atomic_load_explicit(&d->sides[SIDE_IN].waited, memory_order_relaxed) && settle(d, c))
+    if (!atomic_load_explicit(&d->sides[SIDE_IN].waited, memory_order_relaxed) && settle(thread, d, c))
         result = c->result ? c->result : 1;
     (void)descriptor_leave(thread, d);
     return result;
@@ -146,7 +149,7 @@ static enum answer change_over(struct thread *thread, struct cb *me, strand_case
     (void)me;
     if (!select_io_standing(c))
         return SOURCE_DONE;
-    bool happened = won && settle(select_io_standing(c), c);
+    bool happened = won && settle(thread, select_io_standing(c), c);
     int taken = c->result, result = select_io_leave(thread, c, node, target_of(c), won);
     c->result = happened ? taken : result < 0 ? result : 0;
     return happened || !won || result < 0 ? SOURCE_DONE : SOURCE_AGAIN;

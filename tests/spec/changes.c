@@ -274,6 +274,54 @@ TEST_SYSTEM_INSIDE(each_change_reaches_one_of_several_receivers)
 
 /* ---- what is observed ------------------------------------------------------------------------ */
 
+struct taking {
+    int changes;
+    _Atomic long taken;
+};
+
+/* Has room for one change. */
+static void *take_one_by_one(void *arg)
+{
+    struct taking *taking = arg;
+    struct {
+        strand_change change;
+        char behind[512];
+    } room;
+    for (;;) {
+        memset(room.behind, 'b', sizeof room.behind);
+        CHECK_EQ(strand_changes_receive(taking->changes, &room.change, 1), 1);
+        for (size_t i = 0; i < sizeof room.behind; i++)
+            CHECK_EQ(room.behind[i], 'b');
+        taking->taken++;
+    }
+}
+
+/* A change with a long name needs more room in a read than two without names. */
+TEST_REAL_RACE(threads_that_receive_at_once_get_no_more_than_they_have_room_for)
+{
+    PLACE place = observe(IN_CREATE | IN_DELETE);
+    struct taking taking = {.changes = place.changes};
+    char name[201];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    int rounds = test_scale(1000);
+    for (int i = 0; i < rounds; i++) {
+        make(&place, name);
+        for (int j = 0; j < 3; j++)
+            CHECK_EQ(
+                strand_changes_remove(place.changes, strand_changes_add(place.changes, place.dir, name, IN_CREATE)), 0);
+        unmake(&place, name);
+    }
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < 4; i++)
+        strand_spawn(scope, take_one_by_one, &taking);
+    while (taking.taken < rounds * 5L)
+        strand_sleep(STRAND_MS);
+    strand_scope_cancel(scope, NULL);
+    strand_scope_join(scope);
+    CHECK_EQ(taking.taken, rounds * 5L);
+}
+
 TEST_SYSTEM_INSIDE(what_is_observed_no_longer_says_so_once)
 {
     PLACE place = observe(IN_CREATE);
