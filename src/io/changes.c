@@ -157,7 +157,7 @@ static enum answer change_over(struct thread *thread, struct cb *me, strand_case
 
 static const struct strand_source_ source_change = {.stand = change_stand,
                                                     .over = change_over,
-                                                    .probe_ns = SEEDED_PROBE_NS,
+                                                    .next_probe = select_io_next_probe,
                                                     .outside = true,
                                                     .blocked = BLOCKED_DESCRIPTOR};
 

@@ -75,8 +75,11 @@ static enum answer date_over(struct thread *thread, struct cb *me, strand_case *
     return again ? SOURCE_AGAIN : SOURCE_DONE;
 }
 
-static const struct strand_source_ source_date = {
-    .stand = date_stand, .over = date_over, .probe_ns = SEEDED_PROBE_NS, .outside = true, .blocked = BLOCKED_DATE};
+static const struct strand_source_ source_date = {.stand = date_stand,
+                                                  .over = date_over,
+                                                  .next_probe = select_io_next_probe,
+                                                  .outside = true,
+                                                  .blocked = BLOCKED_DATE};
 
 strand_case strand_on_date(strand_date when)
 {

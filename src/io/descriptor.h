@@ -101,6 +101,9 @@ static inline bool descriptor_is_probed(const struct thread *thread, const struc
     return UNLIKELY(thread->platform != NULL) && d->type != ARCH_FD_PLAYED;
 }
 
+/* The period of probing a descriptor, in virtual time. */
+#define SEEDED_PROBE_NS INT64_C(50000)
+
 /* Whether calls on a descriptor of this type may wait for a disk. */
 static inline bool descriptor_is_file(int type)
 {

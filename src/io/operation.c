@@ -9,9 +9,6 @@
 
 #include <errno.h>
 
-/* The period of probing a descriptor in a seeded run, in virtual time. */
-#define SEEDED_PROBE_NS INT64_C(50000)
-
 static const uint32_t event_of[SIDES] = {[SIDE_IN] = ARCH_IN, [SIDE_OUT] = ARCH_OUT, [SIDE_END] = ARCH_END};
 
 /* ---- the queue of a side, under the lock ------------------------------------------------------------------ */

@@ -102,6 +102,12 @@ int select_io_stand(struct thread *thread, strand_case *c, struct wait_node *nod
     return result;
 }
 
+int64_t select_io_next_probe(struct thread *thread, const strand_case *c)
+{
+    bool probed = descriptor_is_probed(thread, select_io_standing(c));
+    return probed ? platform_now(thread->sub) + SEEDED_PROBE_NS : INT64_MAX;
+}
+
 /* Leave the queue and the descriptor. won: the node has won. Returns 1: ready; 0; or a negated errno code. */
 int select_io_leave(struct thread *thread, strand_case *c, struct wait_node *node, struct target target, bool won)
 {
@@ -167,7 +173,7 @@ static enum answer ready_over(struct thread *thread, struct cb *me, strand_case 
 
 static const struct strand_source_ source_ready = {.stand = ready_stand,
                                                    .over = ready_over,
-                                                   .probe_ns = SEEDED_PROBE_NS,
+                                                   .next_probe = select_io_next_probe,
                                                    .outside = true,
                                                    .blocked = BLOCKED_DESCRIPTOR};
 
@@ -246,7 +252,7 @@ static enum answer signal_over(struct thread *thread, struct cb *me, strand_case
 
 static const struct strand_source_ source_signal = {.stand = signal_stand,
                                                     .over = signal_over,
-                                                    .probe_ns = SEEDED_PROBE_NS,
+                                                    .next_probe = select_io_next_probe,
                                                     .outside = true,
                                                     .blocked = BLOCKED_SIGNAL};
 

@@ -9,9 +9,6 @@
 #include "../sync/source.h"
 #include "descriptor.h"
 
-/* As for operations: src/io/operation.c. */
-#define SEEDED_PROBE_NS INT64_C(50000)
-
 /* One side of a descriptor, and the events that a case waits for there. */
 struct target {
     int fd;
@@ -31,6 +28,8 @@ static inline struct descriptor *select_io_standing(const strand_case *c)
 int select_io_stand(struct thread *thread, strand_case *c, struct wait_node *node, struct target target);
 /* Leave the queue and the descriptor. won: the node has won. Returns 1: ready; 0; or a negated errno code. */
 int select_io_leave(struct thread *thread, strand_case *c, struct wait_node *node, struct target target, bool won);
+/* strand_source_.next_probe */
+int64_t select_io_next_probe(struct thread *thread, const strand_case *c);
 /* The answer of a case that is not linked, from the result above. */
 enum answer select_io_answer(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, int result);
 

@@ -286,9 +286,9 @@ static enum answer stand_with(struct thread *thread, struct select *s, uint32_t 
     enum answer answer = s->tried && c->source->when ? SOURCE_NOT : c->source->stand(thread, s->me, c, node);
     if (answer == SOURCE_NOT) {
         s->outside |= c->source->outside;
-        int64_t when = c->source->when                               ? c->source->when(c)
-                       : thread->sub->outside && c->source->probe_ns ? platform_now(thread->sub) + c->source->probe_ns
-                                                                     : INT64_MAX;
+        int64_t when = c->source->when                                 ? c->source->when(c)
+                       : thread->sub->outside && c->source->next_probe ? c->source->next_probe(thread, c)
+                                                                       : INT64_MAX;
         if (when < s->when) {
             s->when = when;
             s->when_index = i;

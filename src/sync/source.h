@@ -32,9 +32,10 @@ struct strand_source_ {
      * and unlinking is all that is needed. In a run of one thread, where nothing changes in between, the select
      * then links a case that it has just tried without success, and unlinks it, by itself. */
     size_t queue;
-    /* 0, or a period in ns: in a seeded run no event reports a source of the real system, so the select tests it so
-     * often. */
-    int64_t probe_ns;
+    /* NULL, or: the node is linked; the instant at which the select tests the case by its own timer, or INT64_MAX. In a
+     * seeded run no event reports an object of the real system. For another object an event claims the node: the timer
+     * must not do that as well. */
+    int64_t (*next_probe)(struct thread *thread, const strand_case *c);
     /* How many bytes of case->value other strands may read or write while a node is linked. NULL: none. */
     size_t (*size)(struct thread *thread, struct cb *me, const strand_case *c);
     bool outside;    /* an event from outside of the run may cause it: quiescent.h */

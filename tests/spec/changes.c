@@ -9,6 +9,7 @@
 #include "strand/changes.h"
 #include "strand/file.h"
 #include "strand/io.h"
+#include "strand/sim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -320,6 +321,56 @@ TEST_REAL_RACE(threads_that_receive_at_once_get_no_more_than_they_have_room_for)
     strand_scope_cancel(scope, NULL);
     strand_scope_join(scope);
     CHECK_EQ(taking.taken, rounds * 5L);
+}
+
+static void *receive_for_ever(void *changes)
+{
+    (void)receive(*(const int *)changes);
+    return changes;
+}
+
+static void *await_byte(void *pipe)
+{
+    char byte;
+    strand_case ready = strand_on_ready(*(const int *)pipe, STRAND_READABLE);
+    CHECK_EQ(strand_select(&ready, 1, 0), 0);
+    CHECK_EQ(ready.result, 0);
+    CHECK_EQ(strand_read(*(const int *)pipe, &byte, 1), 1);
+    return pipe;
+}
+
+/* While a strand waits for the system, the others look again and again, also those that wait for simulated bytes. */
+static void *select_beside_the_system(void *arg)
+{
+    enum { READERS = 3 };
+    PLACE place = observe(IN_CREATE);
+    int ends[2];
+    CHECK_EQ(strand_pipe(ends), 0);
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, receive_for_ever, &place.changes);
+    for (int i = 0; i < 20; i++) {
+        strand readers[READERS];
+        for (int j = 0; j < READERS; j++)
+            readers[j] = strand_spawn(scope, await_byte, &ends[0]);
+        for (int j = 0; j < READERS; j++) {
+            strand_sleep(STRAND_MS);
+            CHECK_EQ(strand_write(ends[1], "x", 1), 1);
+        }
+        for (int j = 0; j < READERS; j++)
+            strand_join(readers[j]);
+    }
+    strand_scope_cancel(scope, NULL);
+    strand_scope_join(scope);
+    CHECK_EQ(strand_close(ends[0]), 0);
+    CHECK_EQ(strand_close(ends[1]), 0);
+    return arg;
+}
+
+TEST(a_seeded_select_on_simulated_bytes_goes_on_beside_one_on_the_system)
+{
+    for (uint64_t seed = 1; seed <= 20; seed++)
+        strand_run(STRAND_OPTIONS(.threads = 2, .has_seed = true, .seed = seed, .sim = STRAND_SIM(.silent = true)),
+                   select_beside_the_system, NULL);
 }
 
 TEST_SYSTEM_INSIDE(what_is_observed_no_longer_says_so_once)
