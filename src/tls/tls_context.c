@@ -101,16 +101,16 @@ static void load(strand_tls_context *context, const char *what, const char *pem,
         tls_refuse(-EINVAL, what, name_of(pem));
 }
 
-/* OpenSSL's callback for a secret. */
+/* OpenSSL's callback for a secret. Every context has it: a stream with the certificate of another context, which its
+ * client has asked for by name, writes to its own context's log. */
 static void log_key(const SSL *ssl, const char *line)
 {
     strand_tls *tls = SSL_get_app_data(ssl);
     strand_tls_context *context = tls->context;
+    if (!context->key_log)
+        return;
     CRYPTO_THREAD_write_lock(context->lock);
-    if (context->key_log) {
-        BIO_printf(context->key_log, "%s\n", line);
-        (void)BIO_flush(context->key_log);
-    }
+    BIO_printf(context->key_log, "%s\n", line);
     CRYPTO_THREAD_unlock(context->lock);
 }
 
@@ -119,7 +119,6 @@ static void open_key_log(strand_tls_context *context, const char *path)
     context->key_log = tls_file_append(path);
     if (!context->key_log)
         tls_refuse(-EINVAL, "log of keys ", path);
-    SSL_CTX_set_keylog_callback(context->ssl, log_key);
 }
 
 /* ---- rules ----------------------------------------------------------------------------------------------------- */
@@ -173,6 +172,7 @@ static void set_rules(strand_tls_context *context, const strand_tls_attr *attr)
         tls_refuse(-ENOMEM, "no random bytes", NULL);
     SSL_CTX_set_session_id_context(ssl, context->session_context, sizeof context->session_context);
     tls_sessions_open(context, !attr->no_resumption);
+    SSL_CTX_set_keylog_callback(ssl, log_key);
     context->unverified = attr->unverified;
     context->clients = attr->clients;
 }

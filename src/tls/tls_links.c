@@ -136,11 +136,11 @@ int strand_tls_context_replace(strand_tls_context *context, strand_tls_context *
         return -EINVAL;
     CRYPTO_RWLOCK *links = tls_links_lock();
     CRYPTO_THREAD_write_lock(links);
-    strand_tls_context *old = NULL, *current = last_of(other); /* a chain stays short */
-    bool cycle = leads_to(other, context);                     /* [TK1] */
+    strand_tls_context *old = NULL;
+    bool cycle = leads_to(other, context); /* [TK1] */
     if (!cycle) {
         old = context->successor;
-        context->successor = keep(current);
+        context->successor = keep(other);
     }
     CRYPTO_THREAD_unlock(links);
     strand_tls_context_close(old);

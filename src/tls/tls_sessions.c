@@ -15,6 +15,7 @@
  *   [TR1] A session is kept only if the certificates were checked, or the context does not check any.
  *   [TR2] A session of TLS 1.3 is taken out of the list, since a ticket is used once: an observer that sees it twice
  *     knows that both connections are of one client.
+ *   [TR3] A server resumes no session of a client whose certificate has expired.
  *
  * TESTED BY tests/spec/tls_resume.c
  */
@@ -112,6 +113,19 @@ static int keep(SSL *ssl, SSL_SESSION *session)
     return 0;
 }
 
+/* OpenSSL's callback for a ticket that a server has got. The ticket has the client's certificate. */
+static SSL_TICKET_RETURN look_at_ticket(SSL *ssl, SSL_SESSION *session, const unsigned char *name, size_t size,
+                                        SSL_TICKET_STATUS status, void *arg)
+{
+    (void)ssl, (void)name, (void)size, (void)arg;
+    if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW)
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    X509 *client = SSL_SESSION_get0_peer(session);
+    if (client && X509_cmp_current_time(X509_get0_notAfter(client)) < 0) /* [TR3] */
+        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
+
 void tls_sessions_open(strand_tls_context *context, bool resumes)
 {
     SSL_CTX *ssl = context->ssl;
@@ -120,6 +134,7 @@ void tls_sessions_open(strand_tls_context *context, bool resumes)
                                             SSL_SESS_CACHE_NO_INTERNAL_STORE | SSL_SESS_CACHE_NO_AUTO_CLEAR);
     if (resumes) {
         SSL_CTX_sess_set_new_cb(ssl, keep);
+        SSL_CTX_set_session_ticket_cb(ssl, NULL, look_at_ticket, NULL);
         return;
     }
     SSL_CTX_set_options(ssl, SSL_OP_NO_TICKET);

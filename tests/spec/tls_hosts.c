@@ -99,6 +99,41 @@ TEST_INSIDE(certificates_are_replaced_without_a_restart)
     close_contexts();
 }
 
+/* What replaces a context may be replaced in turn, in any order. */
+TEST_INSIDE(a_context_follows_the_one_that_replaces_it)
+{
+    make_hosts();
+    open_contexts(NULL, NULL);
+    strand_tls_context *next = strand_tls_context_open(STRAND_TLS_ATTR(.certificates = server.pem));
+    strand_tls_context *first = strand_tls_context_open(STRAND_TLS_ATTR(.certificates = server.pem));
+    strand_tls_context *last = strand_tls_context_open(STRAND_TLS_ATTR(.certificates = second.pem));
+    CHECK_EQ(strand_tls_context_replace(next, first), 0);
+    CHECK_EQ(strand_tls_context_replace(serving, next), 0);
+    CHECK_EQ(strand_tls_context_replace(next, last), 0);
+    strand_tls_context_close(next);
+    strand_tls_context_close(first);
+    strand_tls_context_close(last);
+    CHECK_STR(seen_by("example.org"), "CN = second");
+    close_contexts();
+}
+
+TEST_INSIDE(the_secrets_of_a_connection_by_name_are_in_the_log_of_its_context)
+{
+    char path[] = "/tmp/strand-keys-XXXXXX";
+    int fd = mkstemp(path);
+    CHECK(fd >= 0);
+    make_hosts();
+    open_contexts(NULL, STRAND_TLS_ATTR(.certificates = server.pem, .key_log = path));
+    strand_tls_context *other = strand_tls_context_open(STRAND_TLS_ATTR(.certificates = second.pem));
+    CHECK_EQ(strand_tls_context_name(serving, "example.net", other), 0);
+    strand_tls_context_close(other);
+    CHECK_STR(seen_by("example.net"), "CN = second");
+    close_contexts();
+    CHECK(lseek(fd, 0, SEEK_END) > 0);
+    CHECK_EQ(close(fd), 0);
+    CHECK_EQ(unlink(path), 0);
+}
+
 TEST_INSIDE(contexts_lead_to_each_other_in_no_circle)
 {
     enum { COUNT = 5 };

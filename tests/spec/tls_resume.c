@@ -5,6 +5,19 @@
 #include "tls_pair.h"
 
 static struct made wild, other_authority;
+static struct made lasting_authority, lasting, passing; /* the last one is good for a day, the others for a month */
+
+/* OpenSSL's clock: seconds after the system's. */
+static _Atomic long later;
+
+time_t time(time_t *result)
+{
+    struct timespec now;
+    CHECK_EQ(clock_gettime(CLOCK_REALTIME, &now), 0);
+    if (result)
+        *result = now.tv_sec + later;
+    return now.tv_sec + later;
+}
 
 static void *answer(void *arg)
 {
@@ -102,6 +115,56 @@ TEST_INSIDE(a_ticket_is_used_once)
     CHECK(shake_only());
     CHECK(!shake_only());
     close_contexts();
+}
+
+enum { BEFORE_A_DAY = 24 * 3600 - 1800, BEHIND_A_DAY = 24 * 3600 + 600 };
+
+static void make_passing(void)
+{
+    if (passing.key)
+        return;
+    MAKE(&lasting_authority, .subject = "lasting authority", .authority = true, .to_days = 30);
+    MAKE(&lasting, .subject = "lasting", .names = "DNS:example.org", .issuer = &lasting_authority, .to_days = 30);
+    MAKE(&passing, .subject = "passing", .names = "DNS:example.org", .issuer = &lasting_authority);
+}
+
+/* Resumed twice, so that the last ticket is that of a resumed session; then the certificate expires. Returns the
+ * client's result, and the server's by *of_server. */
+static int visit_before_and_behind(int *of_server)
+{
+    later = BEFORE_A_DAY;
+    CHECK(!visit("example.org"));
+    CHECK(visit("example.org"));
+    CHECK(visit("example.org"));
+    later = BEHIND_A_DAY;
+    open_streams("example.org");
+    int result = shake_both(of_server);
+    char byte;
+    if (!result && *of_server) /* TLS 1.3: the server has refused the client afterwards */
+        result = (int)strand_tls_read(client, &byte, 1);
+    close_streams();
+    close_contexts();
+    later = 0;
+    return result;
+}
+
+TEST_INSIDE(a_session_ends_with_the_certificate_that_the_client_has_checked)
+{
+    int of_server;
+    make_passing();
+    open_contexts(STRAND_TLS_ATTR(.trust = lasting_authority.public_pem), STRAND_TLS_ATTR(.certificates = passing.pem));
+    CHECK_EQ(visit_before_and_behind(&of_server), -EKEYREJECTED);
+}
+
+TEST_INSIDE(a_session_ends_with_the_certificate_that_the_server_has_checked)
+{
+    int of_server;
+    make_passing();
+    open_contexts(STRAND_TLS_ATTR(.trust = lasting_authority.public_pem, .certificates = passing.pem),
+                  STRAND_TLS_ATTR(.trust = lasting_authority.public_pem, .certificates = lasting.pem,
+                                  .clients = STRAND_TLS_CLIENTS_REQUIRED));
+    CHECK(visit_before_and_behind(&of_server) < 0);
+    CHECK_EQ(of_server, -EKEYREJECTED);
 }
 
 TEST_INSIDE(a_context_can_do_without_sessions)
