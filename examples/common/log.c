@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -195,6 +196,12 @@ void log_add(struct log *log, const char *line, size_t length, int64_t patience,
         log->stuck = strand_now().ns >= end.ns;
         strand_sleep(STRAND_MS);
     }
+}
+
+bool log_takes(int fd)
+{
+    struct pollfd output = {.fd = fd, .events = POLLOUT};
+    return poll(&output, 1, 0) > 0;
 }
 
 size_t log_append(char *line, size_t at, size_t most, const char *text, size_t length)

@@ -36,5 +36,7 @@ void log_add(struct log *log, const char *line, size_t length, int64_t patience,
 /* Appends to a line at `at`, up to `most`, in a form in which what comes from outside can't forge a line. Returns where
  * it ends. */
 size_t log_append(char *line, size_t at, size_t most, const char *text, size_t length);
+/* False for a pipe that is full: the log may go to one that nobody reads, and a write would block. */
+bool log_takes(int fd);
 
 #endif

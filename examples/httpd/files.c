@@ -206,10 +206,12 @@ static int check_conditions(struct connection *c, const struct file *file)
     return 200;
 }
 
+/* By its date a file is known for the same only if it can't have changed again within that second. */
 static bool is_same_version(const char *only_if, const struct file *file)
 {
-    time_t date;
-    return strcmp(only_if, file->tag) == 0 || (read_date(only_if, &date) && date == file->status.st_mtim.tv_sec);
+    time_t date, changed = file->status.st_mtim.tv_sec;
+    return strcmp(only_if, file->tag) == 0 ||
+           (read_date(only_if, &date) && date == changed && changed < time(NULL) - 1);
 }
 
 /* A number that is too large is the largest. */

@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,13 +78,6 @@ static void raise_limit(void)
     }
 }
 
-/* False for a pipe that is full: the log may go to one that nobody reads, and a write would block. */
-static bool is_taken(int fd)
-{
-    struct pollfd output = {.fd = fd, .events = POLLOUT};
-    return poll(&output, 1, 0) > 0;
-}
-
 int main(int argc, char **argv)
 {
     static struct server server = {
@@ -118,7 +110,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "httpd: %s: %s: %llu lines lost\n", server.log_path,
                 server.log.error ? strerror(server.log.error) : "nobody takes them",
                 (unsigned long long)server.log.lost);
-    if (is_taken(STDOUT_FILENO))
+    if (log_takes(STDOUT_FILENO))
         printf("httpd: served=%llu cut=%llu lost=%llu connections=%llu strands=%llu live=%llu\n",
                (unsigned long long)server.served, (unsigned long long)server.cut, (unsigned long long)lost,
                (unsigned long long)server.connections, (unsigned long long)server.stats.spawned,

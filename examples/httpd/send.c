@@ -115,12 +115,17 @@ static uint64_t send_piece(struct connection *c, struct pace *pace, const struct
     return (uint64_t)sent;
 }
 
+static void send_all(struct connection *c, struct pace *pace, const char *bytes, size_t length, bool more)
+{
+    for (size_t at = 0; at < length;)
+        at += (size_t)send_piece(c, pace, &(struct piece){-1, bytes + at, 0, length - at, more});
+}
+
 void send_bytes(struct connection *c, const char *bytes, size_t length, bool more)
 {
     struct pace pace = {0}; /* begins when the client lets it wait */
     c->phase = WRITING;
-    for (size_t at = 0; at < length;)
-        at += (size_t)send_piece(c, &pace, &(struct piece){-1, bytes + at, 0, length - at, more});
+    send_all(c, &pace, bytes, length, more);
 }
 
 __attribute__((noreturn)) static void complain_of_file(void)
@@ -129,14 +134,14 @@ __attribute__((noreturn)) static void complain_of_file(void)
 }
 
 /* Through the buffer of answers, which is empty. */
-static void send_file_secured(struct connection *c, int file, uint64_t first, uint64_t length)
+static void send_file_secured(struct connection *c, struct pace *pace, int file, uint64_t first, uint64_t length)
 {
     for (uint64_t at = 0; at < length;) {
         size_t size = length - at < OUT_MOST ? (size_t)(length - at) : OUT_MOST;
         int64_t got = strand_file_read(file, c->out, size, (int64_t)(first + at));
         if (got <= 0)
             complain_of_file();
-        send_bytes(c, c->out, (size_t)got, at + (uint64_t)got < length);
+        send_all(c, pace, c->out, (size_t)got, at + (uint64_t)got < length);
         at += (uint64_t)got;
     }
 }
@@ -144,11 +149,11 @@ static void send_file_secured(struct connection *c, int file, uint64_t first, ui
 /* A file that has shrunk ends the connection: its head has gone. */
 void send_file(struct connection *c, int file, uint64_t first, uint64_t length)
 {
+    struct pace pace = begin_pace(c);
     if (c->tls) {
-        send_file_secured(c, file, first, length);
+        send_file_secured(c, &pace, file, first, length);
         return;
     }
-    struct pace pace = begin_pace(c);
     for (uint64_t at = 0; at < length;) {
         uint64_t size = length - at < AT_ONCE ? length - at : AT_ONCE;
         strand_time period = pace.end;

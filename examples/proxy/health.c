@@ -9,14 +9,16 @@
 /* What has come of an answer: -1: more is needed; 0: it is not well; 1: its head says that all is well. */
 static int judge(const struct link *link)
 {
-    struct framing framing = {.place = STATUS_PROTOCOL, .most = FRAMING_MOST};
-    struct head head;
-    size_t used;
-    enum framed framed = frame(&framing, link->in, link->end, &used);
-    if (framed == FRAMED_MORE && link->end < HEAD_MOST)
-        return -1;
-    return framed == FRAMED_HEAD && head_of_response(&head, (struct span){link->in, used}) == 0 && head.status >= 200 &&
-           head.status < 400;
+    struct head head = {.status = 100};
+    for (size_t at = 0, used; head.status < 200; at += used) { /* interim answers say nothing */
+        struct framing framing = {.place = STATUS_PROTOCOL, .most = FRAMING_MOST};
+        enum framed framed = frame(&framing, link->in + at, link->end - at, &used);
+        if (framed == FRAMED_MORE && link->end < HEAD_MOST)
+            return -1;
+        if (framed != FRAMED_HEAD || head_of_response(&head, (struct span){link->in + at, used}) != 0)
+            return 0;
+    }
+    return head.status < 400;
 }
 
 static void end_link(struct link **link)

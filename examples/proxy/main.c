@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 static const char about[] =
     "Sends requests of HTTP/1.1 on to backends, and their answers back. A request that failed is tried again if it is\n"
@@ -232,10 +233,11 @@ static int report(struct server *server)
         fprintf(stderr, "proxy: %s: %s: %llu lines lost\n", server->log_path,
                 server->log.error ? strerror(server->log.error) : "nobody takes them",
                 (unsigned long long)server->log.lost);
-    printf("proxy: served=%llu cut=%llu refused=%llu lost=%llu connections=%llu strands=%llu live=%llu\n",
-           (unsigned long long)server->served, (unsigned long long)server->cut, (unsigned long long)server->refused,
-           (unsigned long long)lost, (unsigned long long)server->connections, (unsigned long long)server->stats.spawned,
-           (unsigned long long)server->stats.live - 1);
+    if (log_takes(STDOUT_FILENO))
+        printf("proxy: served=%llu cut=%llu refused=%llu lost=%llu connections=%llu strands=%llu live=%llu\n",
+               (unsigned long long)server->served, (unsigned long long)server->cut, (unsigned long long)server->refused,
+               (unsigned long long)lost, (unsigned long long)server->connections,
+               (unsigned long long)server->stats.spawned, (unsigned long long)server->stats.live - 1);
     return lost || server->log.lost || server->stats.live != 1 || server->error;
 }
 

@@ -114,12 +114,13 @@ static void bear_error(struct acceptor *acceptor, int error)
     }
 }
 
-/* There is a descriptor for each client and one for its link: a client that was taken can be served. */
+/* There is a descriptor for each client and one for its link: a client that was taken can be served. With as many
+ * clients as that, idle links take nothing from them. */
 static void accept_one(struct acceptor *acceptor)
 {
     strand_address peer;
     if (acceptor->server->live >= acceptor->server->most_clients) {
-        make_room(acceptor->server);
+        strand_sleep(end_idle(acceptor->server, false) ? room_pause : no_room_pause);
         return;
     }
     int fd = strand_accept_from(acceptor->listener, &peer);

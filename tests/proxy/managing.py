@@ -1,5 +1,6 @@
 """Backends that are limited, chosen, found to be unwell; draining; the log."""
 
+import os
 import re
 import signal
 import socket
@@ -147,7 +148,7 @@ def checks_find_backends_unwell_and_well(folder):
                 if said["status"] == b"silence":
                     wire.to_the_end()
                 wire.backend.asked += 1
-                wire.send(answer(b"", status=said["status"]))
+                wire.send(b"HTTP/1.1 103 Early Hints\r\n\r\n" + answer(b"", status=said["status"]))
             else:
                 wire.send(answer(b"served"))
 
@@ -285,8 +286,6 @@ def the_log_has_a_line_for_each_request(folder):
         for match in got[:2]:
             times = [float(time) for time in match.groups()[5:10]]
             check(times == sorted(times) and times[0] > 0, f"times {times}")
-        import os
-
         os.rename(proxy.log_path, proxy.log_path + ".1")
         proxy.signal(signal.SIGHUP)
         until(lambda: os.path.exists(proxy.log_path), "the log is opened again")
@@ -294,6 +293,20 @@ def the_log_has_a_line_for_each_request(folder):
         until(lambda: len(proxy.lines()) == 1, "a line")
         figures = dict(re.findall(r"(\w+)=(\d+)", finish(proxy)))
         same(figures["served"], "4", "served")
+
+
+def an_output_that_nobody_reads_does_not_hold_up_the_end(folder):
+    proxy = Proxy(folder, Backend(), args=["--log=-", "--drain=0.1"])
+    output = os.open(f"/proc/{proxy.pid}/fd/1", os.O_WRONLY | os.O_NONBLOCK)
+    try:
+        while True:
+            os.write(output, b"x" * 4096)
+    except BlockingIOError:
+        pass
+    os.close(output)
+    proxy.signal(signal.SIGTERM)
+    same(proxy.process.wait(timeout=100), 0, "the exit status")
+    proxy.process.stdout.close()
 
 
 def finish(proxy):
@@ -313,4 +326,5 @@ CASES = [
     draining_ends_connections_that_have_said_nothing,
     draining_has_a_limit,
     the_log_has_a_line_for_each_request,
+    an_output_that_nobody_reads_does_not_hold_up_the_end,
 ]
