@@ -288,13 +288,15 @@ static void *take_one_by_one(void *arg)
         strand_change change;
         char behind[512];
     } room;
-    for (;;) {
-        memset(room.behind, 'b', sizeof room.behind);
-        CHECK_EQ(strand_changes_receive(taking->changes, &room.change, 1), 1);
+    int got;
+    memset(room.behind, 'b', sizeof room.behind);
+    while ((got = strand_changes_receive(taking->changes, &room.change, 1)) == 1) {
         for (size_t i = 0; i < sizeof room.behind; i++)
             CHECK_EQ(room.behind[i], 'b');
         taking->taken++;
     }
+    CHECK_EQ(got, 1);
+    return arg;
 }
 
 /* A change with a long name needs more room in a read than two without names. */
