@@ -9,6 +9,7 @@ export LC_ALL=C PYTHONDONTWRITEBYTECODE=1
 
 folder=$(realpath "$1")
 shift
+export TSAN_OPTIONS="suppressions=$(realpath "$(dirname "$0")")/tsan.supp:${TSAN_OPTIONS-}"
 if ! [ -x "$folder/examples/proxy" ]; then
     echo "proxy: skipped: it is not built, since libstrand-names or libstrand-tls is missing"
     exit 0

@@ -204,7 +204,7 @@ export STRAND_TEST_SCALE="${SCALE:-$scale}" LIMIT="${LIMIT:-$limit}"
 # were had, and may guess wrong, and crash; so it is not to follow them (they are memory of malloc's, which it knows).
 export ASAN_OPTIONS="detect_leaks=1:intercept_tls_get_addr=0:${ASAN_OPTIONS-}" UBSAN_OPTIONS="print_stacktrace=1:${UBSAN_OPTIONS-}"
 # Without its usual second of sleep at each exit. A seeded run that is aborted says what it can, from the handler.
-TSAN_OPTIONS="halt_on_error=1:atexit_sleep_ms=0:report_signal_unsafe=0:external_symbolizer_path=$(command -v addr2line):${TSAN_OPTIONS-}"
+TSAN_OPTIONS="halt_on_error=1:atexit_sleep_ms=0:report_signal_unsafe=0:suppressions=$(dirname "$0")/tsan.supp:external_symbolizer_path=$(command -v addr2line):${TSAN_OPTIONS-}"
 export TSAN_OPTIONS
 SCRATCH=$(mktemp -d) || exit 1
 export SCRATCH
