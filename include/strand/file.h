@@ -123,9 +123,10 @@ STRAND_BLOCKS int64_t strand_file_copy(int from, int64_t *from_offset, int to, i
  * even of changes after the call: a socket refers to the file's memory until the peer has the bytes.
  *
  * Returns the number of bytes sent; fewer than `size` mean the end of the file or an error; the next call says which.
- * Returns 0 at the end, or a negated errno code: -EPIPE if nobody reads any more. An interruption may come between two
- * parts of 1 MiB, and while the call waits for room; the exception tells how many bytes were sent
- * (strand_exception_progress).
+ * Returns 0 at the end, or a negated errno code: -EPIPE if nobody reads any more; -EINVAL if `offset` is negative, or
+ * the file was opened with O_DIRECT. An interruption may come between two parts of at most 1 MiB (16 MiB to a file),
+ * and while the call waits for room; the exception tells how many bytes were sent (strand_exception_progress). Sockets
+ * that keep messages apart (datagrams, SEQPACKET) get a message for each part: send files to streams.
  *
  * Cost: for each part, one system call for what the system has in memory, a short one for each 128 KiB that asks
  * whether it has, and four that suppress SIGPIPE. Otherwise a round trip to another thread, too. The library asks about

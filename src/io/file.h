@@ -54,14 +54,6 @@ struct file_op {
 
 #define FILE_BY_THREAD (-1)
 
-/* Where the bytes of a read lie in the room of its op: aligned, for files that need that. */
-enum { FILE_ALIGNMENT = 4096 };
-
-static inline char *file_aligned(char *at)
-{
-    return (char *)(((uintptr_t)at + FILE_ALIGNMENT - 1) & ~(uintptr_t)(FILE_ALIGNMENT - 1));
-}
-
 /* A call: one on the strand's stack. */
 struct file_call {
     struct operation at[2]; /* the descriptors that are entered, if their `d` is not NULL */

@@ -33,14 +33,17 @@ static size_t least(size_t a, size_t b)
     return a < b ? a : b;
 }
 
+/* Where bytes lie in the room of an op: aligned, for files that need that. */
+enum { ALIGNMENT = 4096 };
+
 static size_t slack(const struct file_call *call)
 {
-    return call->at[0].d->type == ARCH_FD_DIRECT ? FILE_ALIGNMENT : 0;
+    return call->at[0].d->type == ARCH_FD_DIRECT ? ALIGNMENT : 0;
 }
 
 static char *aligned(const struct file_call *call, char *at)
 {
-    return slack(call) ? file_aligned(at) : at;
+    return slack(call) ? (char *)(((uintptr_t)at + ALIGNMENT - 1) & ~(uintptr_t)(ALIGNMENT - 1)) : at;
 }
 
 /* ---- transfers ------------------------------------------------------------------------------------------------ */

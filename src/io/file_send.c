@@ -83,9 +83,8 @@ static int64_t run_elsewhere(struct sending *sending, int64_t (*run)(struct file
 
 static int64_t send_part(struct sending *sending, int64_t offset)
 {
-    struct operation *file = &sending->call.at[0];
     size_t size = part_of(sending, SEND_MOST);
-    bool cached = file->d->type != ARCH_FD_DIRECT && arch_file_is_cached(sending->fd, offset, size);
+    bool cached = arch_file_is_cached(sending->fd, offset, size);
     return cached ? arch_fd_send_file(target_of(sending)->d->call, sending->fd, offset, size)
                   : run_elsewhere(sending, run_send, offset, size);
 }
@@ -107,7 +106,7 @@ static int64_t run_read(struct file_op *op)
 static int begin_by_hand(struct sending *sending)
 {
     free(sending->op);
-    sending->op = file_op_make(&sending->call, run_read, BUFFER + FILE_ALIGNMENT);
+    sending->op = file_op_make(&sending->call, run_read, BUFFER);
     sending->by_hand = true;
     return sending->op ? 0 : -ENOMEM;
 }
@@ -118,7 +117,7 @@ static int64_t fill(struct sending *sending, int64_t offset)
     struct file_op *op = sending->op;
     op->run = run_read;
     op->fd = sending->fd;
-    op->out = file_aligned(op->room);
+    op->out = op->room;
     op->offset = offset;
     op->size = (int64_t)part_of(sending, BUFFER);
     int64_t got = file_run(&sending->call, op, true); /* [FI1] */
@@ -187,8 +186,10 @@ int64_t strand_file_send(int fd, int to, uint64_t size, int64_t offset)
     int error = file_enter(&sending.call, fd, "strand_file_send");
     if (error)
         return error;
-    if (offset < 0 || to < 0)
-        return file_end(&sending.call, offset < 0 ? -EINVAL : -EBADF);
+    if (to < 0)
+        return file_end(&sending.call, -EBADF);
+    if (offset < 0 || sending.call.at[0].d->type == ARCH_FD_DIRECT) /* a socket takes parts that are not aligned */
+        return file_end(&sending.call, -EINVAL);
     error = file_enter_also(&sending.call, to, false);
     if (error)
         return error;

@@ -252,6 +252,11 @@ TEST_INSIDE(what_can_not_be_sent_is_refused)
     CHECK_EQ(strand_file_send(ends.in, ends.out, 1, 0), -ESPIPE);
     CHECK_EQ(strand_file_send(directory, ends.out, 1, 0), -EISDIR);
     CHECK_EQ(strand_close(directory), 0);
+    int direct = strand_file_open(AT_FDCWD, "/proc/self/exe", O_RDONLY | O_DIRECT, 0);
+    if (direct < 0)
+        return; /* its file system has no such files */
+    CHECK_EQ(strand_file_send(direct, ends.out, 1, 0), -EINVAL);
+    CHECK_EQ(strand_close(direct), 0);
 }
 
 /* SIGPIPE would end the process. */
