@@ -84,7 +84,7 @@ struct tls_name {
 struct strand_tls_context {
     SSL_CTX *ssl;
     BIO_METHOD *carrier; /* how OpenSSL reaches `in` and `out` */
-    int references;      /* by CRYPTO_atomic_add, or under the lock where there are no atomics */
+    int references;      /* under the lock */
     CRYPTO_RWLOCK *lock;
     bool unverified, certified;
     bool trusting;                 /* it has the certificates to trust; under the lock */

@@ -62,16 +62,28 @@ static bool leads_to(strand_tls_context *from, const strand_tls_context *to)
 
 static strand_tls_context *keep(strand_tls_context *context)
 {
-    int count;
-    CRYPTO_atomic_add(&context->references, 1, &count, context->lock);
+    CRYPTO_THREAD_write_lock(context->lock);
+    context->references++;
+    CRYPTO_THREAD_unlock(context->lock);
     return context;
 }
 
-/* Give a reference back. The last one puts the context into the list of those that are freed. */
+/* Returns whether it was the last reference. */
+static bool drop_reference(strand_tls_context *context)
+{
+    if (!context->lock)
+        return true; /* it was never whole */
+    CRYPTO_THREAD_write_lock(context->lock);
+    bool last = --context->references == 0;
+    CRYPTO_THREAD_unlock(context->lock);
+    return last;
+}
+
+/* Give a reference back. The last one puts the context into the list of those that are freed. (ThreadSanitizer does not
+ * see the order that CRYPTO_atomic_add makes.) */
 static void release(strand_tls_context *context, strand_tls_context **dying)
 {
-    int left = 0;
-    if (!context || (context->lock && CRYPTO_atomic_add(&context->references, -1, &left, context->lock) && left > 0))
+    if (!context || !drop_reference(context))
         return;
     context->next = *dying;
     *dying = context;
