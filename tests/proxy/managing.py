@@ -109,13 +109,11 @@ def backends_take_turns(folder):
     busy, free = Backend(holding(release)), Backend()
     with Proxy(folder, busy, free, args=["--balance=least", *PATIENT]) as proxy:
         wire = proxy.dial()
-        while not busy.requests:
-            wire.send(GET)
-            if len(free.requests) > 0 and not busy.requests:
-                wire.message()
-            until(lambda: busy.requests or free.requests, "a request")
-        for _ in range(10):
+        wire.send(GET)
+        until(lambda: busy.requests, "the first request")
+        for i in range(10):
             same(proxy.get().status, 200, "an answer of the free one")
+            until(lambda: len(proxy.lines()) == i + 1, "the log: the free one is free again")
         same(len(busy.requests), 1, "requests of the busy one")
         release.release(1)
         wire.message()
