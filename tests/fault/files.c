@@ -157,8 +157,9 @@ static void *root(void *arg)
     return FAULT_DONE;
 }
 
-FAULT_WORKLOAD(files, RUN_ANY, root, .options.files = STRAND_FILES_THREADS)
-FAULT_WORKLOAD(uring, RUN_ALONE | RUN_PAIR, root, ) /* a seeded run has no ring */
+FAULT_WORKLOAD(files, RUN_ALONE | RUN_PAIR, root,
+               .options.files = STRAND_FILES_THREADS) /* a seed ends at bytes without memory */
+FAULT_WORKLOAD(uring, RUN_ALONE | RUN_PAIR, root, )   /* a seeded run has no ring */
 
 static void change_removed(char (*path)[32])
 {
