@@ -651,7 +651,7 @@ ssize_t fault_write(int fd, const void *bytes, size_t size)
 ssize_t fault_preadv2(int fd, const struct iovec *parts, int count, off_t offset, int flags)
 {
     bool event = count == 1 && parts->iov_len == sizeof(uint64_t); /* of a counter */
-    bool probe = count == 1 && parts->iov_len == 1;                /* whether a byte is in memory */
+    bool probe = count == 1 && parts->iov_len == 1 && offset >= 0; /* whether a byte of a file is in memory */
     enum part part = event ? PART_preadv2_event : probe ? PART_preadv2_probe : PART_preadv2;
     return refused(part) ? -1 : preadv2(fd, parts, count, offset, flags);
 }
