@@ -172,9 +172,8 @@ struct strand_options {
      * sleep. Only throwing costs more, by some tens of nanoseconds. A seeded run ignores these fields, because no time
      * passes in it while a strand computes. */
     int64_t watchdog_ns, watchdog_cleanups_ns;
-    /* Called with each report of the watchdog, on the watchdog's thread, which is a plain thread for the library
-     * and has signals blocked. Meanwhile nothing is watched and the run does not end. NULL sends the reports to on_log,
-     * or standard error. */
+    /* Called with each report of the watchdog, on its thread: a plain one for the library, with signals blocked.
+     * Meanwhile nothing is watched and the run does not end. NULL sends the reports to on_log, or standard error. */
     void (*on_watchdog)(const strand_watchdog_report *report, void *arg);
 
     enum strand_out_of_work out_of_work; /* the policy when no strand can continue */
