@@ -93,14 +93,14 @@ static bool read_about(uint32_t thread_id, const char *name, char *text, size_t 
     return length > 0;
 }
 
-/* The signals that a thread blocks: bit 0 is signal 1. None, if the system does not say. (The asker's own tell nothing:
- * threads of the library block all.) */
+/* The signals that a thread blocks: bit 0 is signal 1. (Those of the asker say nothing: threads of the library block
+ * all.) All, if the system does not say: the thread has ended, or there is no descriptor to look by. */
 static uint64_t blocked_by(uint32_t thread_id)
 {
     static const char label[] = "\nSigBlk:";
     char text[2048];
     const char *line = read_about(thread_id, "status", text, sizeof text) ? strstr(text, label) : NULL;
-    return line ? strtoull(line + sizeof label - 1, NULL, 16) : 0;
+    return line ? strtoull(line + sizeof label - 1, NULL, 16) : UINT64_MAX;
 }
 
 /* Choose a signal that is not handled, ignored, or blocked: a thread may wait for it. 0: there is none. */
