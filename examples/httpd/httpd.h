@@ -13,6 +13,7 @@
  *   access.c      a line of the access log
  *   ../common/framing.c   where a request ends, byte by byte; refuses requests that are not framed strictly
  *   ../common/log.c       writing the log
+ *   ../common/ending.c    how a server ends by signals
  */
 #ifndef HTTPD_H
 #define HTTPD_H
@@ -33,6 +34,7 @@
 #include <strand/pool.h>
 #include <strand/tls.h>
 
+#include "../common/ending.h"
 #include "../common/framing.h"
 #include "../common/log.h"
 

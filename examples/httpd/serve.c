@@ -31,8 +31,6 @@ static const int64_t room_pause = STRAND_MS, no_room_pause = 10 * STRAND_MS;
 static const int64_t error_pause = 100 * STRAND_MS;
 /* So many errors without a connection in between do not pass. */
 enum { ERRORS_MOST = 50 };
-/* For the lines that are in memory when there is no time any more. */
-static const int64_t log_grace = STRAND_S;
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
@@ -172,11 +170,6 @@ static void spawn_acceptor(struct acceptor *acceptor)
         strand_cancel(accept, "the server drains");
 }
 
-static void *join_it(void *ended)
-{
-    return strand_join(*(strand *)ended);
-}
-
 /* The scope consumes connections that have ended. One fails by a bug, or because a file changes while it is sent: the
  * failure is logged, and the others go on. */
 static void *keep_connections(void *arg)
@@ -196,94 +189,26 @@ static void *keep_connections(void *arg)
 
 /* ---- serving and draining -------------------------------------------------------------------- */
 
-/* The acceptor takes what is in the queue, and closes the listener. One that has not been spawned as yet sees that the
- * server drains. */
-static void end_accepting(struct server *server)
+/* SIGHUP is for the log, if that is a file, and for certificates. */
+static bool reload(void *arg)
 {
-    pthread_mutex_lock(&server->lock);
-    strand acceptor = server->acceptor;
-    pthread_mutex_unlock(&server->lock);
-    strand_cancel(acceptor, "the server drains");
-}
-
-/* False: there is nothing that could be opened again. */
-static bool reload(struct server *server)
-{
+    struct server *server = arg;
     if (server->security.context)
         security_reload(&server->security);
     return log_reopen(&server->log) || server->security.context;
 }
 
-/* SIGHUP is for the log, if that is a file, and for certificates; without both it ends the server, as when a terminal
- * hangs up. */
-static void await_end(struct server *server, strand_signals signals)
+/* The acceptor takes what is in the queue, and closes the listener. One that has not been spawned as yet sees that the
+ * server drains. */
+static void end_accepting(void *arg)
 {
-    while (strand_wait_signal(signals) == SIGHUP && reload(server))
-        continue;
-}
-
-struct hurry {
-    struct server *server;
-    strand_signals signals;
-    strand connections, log;
-};
-
-static void cancel_connections(const struct hurry *hurry, const char *why)
-{
-    hurry->server->cancelled = true;
-    strand_cancel(hurry->connections, why);
-}
-
-/* A second signal ends the server without waiting. */
-static void *await_second_signal(void *arg)
-{
-    const struct hurry *hurry = arg;
-    await_end(hurry->server, hurry->signals);
-    cancel_connections(hurry, "a second signal came");
-    strand_wait(hurry->connections);
-    strand_sleep(log_grace);
-    strand_cancel(hurry->log, "a second signal came");
-    return NULL;
-}
-
-/* False: the time is over. */
-static bool wait_before(strand ended, strand_time end)
-{
-    STRAND_TRY {
-        STRAND_DEADLINE(end);
-        strand_wait(ended);
-        return true;
-    }
-    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
-    }
-    STRAND_END
-    return false;
-}
-
-/* A log that takes no lines any more holds up the end no longer than connections may. */
-static void drain_log(struct server *server, strand log, strand_time end)
-{
-    strand_time least = strand_in(log_grace);
-    log_close(&server->log);
-    if (!wait_before(log, server->cancelled || end.ns < least.ns ? least : end))
-        strand_cancel(log, "the time to drain is over");
-    strand_wait(log);
-}
-
-static void drain(struct server *server, strand_signals signals, strand connections, strand log)
-{
-    struct hurry hurry = {server, signals, connections, log};
-    strand_time end = strand_in(server->drain);
-    STRAND_SCOPE(scope);
-    strand second = strand_spawn_with(scope, STRAND_ATTR(.name = "hurry"), await_second_signal, &hurry, 0);
+    struct server *server = arg;
     server->draining = true;
-    end_accepting(server);
+    pthread_mutex_lock(&server->lock);
+    strand acceptor = server->acceptor;
+    pthread_mutex_unlock(&server->lock);
+    strand_cancel(acceptor, "the server drains");
     end_idle_connections(server);
-    if (!wait_before(connections, end))
-        cancel_connections(&hurry, "the time to drain is over");
-    strand_wait(connections); /* a second signal counts until then */
-    drain_log(server, log, end);
-    strand_cancel(second, "all have ended");
 }
 
 void name_listener(const struct server *server, int port, char *name, size_t size)
@@ -298,10 +223,15 @@ static void run(struct server *server, strand_signals ends)
     STRAND_SCOPE(scope);
     strand log = strand_spawn_with(scope, STRAND_ATTR(.name = "log"), log_write, &server->log, 0);
     strand connections = strand_spawn_with(scope, STRAND_ATTR(.name = "connections"), keep_connections, server, 0);
-    await_end(server, ends);
-    drain(server, ends, connections, log);
-    strand_exception_release(strand_try(join_it, &connections, NULL));
-    strand_exception_release(strand_try(join_it, &log, NULL));
+    end_by_signals(&(struct ending){.server = server,
+                                    .reload = reload,
+                                    .stop = end_accepting,
+                                    .cancelled = &server->cancelled,
+                                    .time = server->drain,
+                                    .log = &server->log,
+                                    .signals = ends,
+                                    .connections = connections,
+                                    .writer = log});
 }
 
 void *serve(void *arg)

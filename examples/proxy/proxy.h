@@ -16,6 +16,7 @@
  *   access.c      a line of the access log
  *   ../common/framing.c   where a head and a body end, byte by byte; refuses what is not framed strictly
  *   ../common/log.c       writing the log
+ *   ../common/ending.c    how a server ends by signals
  */
 #ifndef PROXY_H
 #define PROXY_H
@@ -36,6 +37,7 @@
 #include <strand/sync.h>
 #include <strand/tls.h>
 
+#include "../common/ending.h"
 #include "../common/framing.h"
 #include "../common/log.h"
 

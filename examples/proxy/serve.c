@@ -27,8 +27,6 @@
 static const int64_t room_pause = STRAND_MS, no_room_pause = 10 * STRAND_MS, error_pause = 100 * STRAND_MS;
 /* So many errors of accept without a connection in between do not pass. */
 enum { ERRORS_MOST = 50 };
-/* For the lines that are in memory when there is no time any more. */
-static const int64_t log_grace = STRAND_S;
 
 /* ---- accepting ------------------------------------------------------------------------------- */
 
@@ -255,88 +253,25 @@ static void reload_tls(struct server *server)
     STRAND_END
 }
 
-/* SIGHUP opens the log and the certificate again. With neither it ends the proxy, as when a terminal hangs up. */
-static void await_end(struct server *server, strand_signals signals)
+/* SIGHUP opens the log and the certificate again. */
+static bool reload(void *arg)
 {
-    while (strand_wait_signal(signals) == SIGHUP) {
-        bool reopened = log_reopen(&server->log);
-        if (server->tls)
-            reload_tls(server);
-        else if (!reopened)
-            return;
-    }
+    struct server *server = arg;
+    bool reopened = log_reopen(&server->log);
+    if (server->tls)
+        reload_tls(server);
+    return reopened || server->tls;
 }
 
-struct hurry {
-    struct server *server;
-    strand_signals signals;
-    strand connections, log;
-};
-
-static void cancel_connections(const struct hurry *hurry, const char *why)
+static void end_accepting(void *arg)
 {
-    hurry->server->cancelled = true;
-    strand_cancel(hurry->connections, why);
-}
-
-/* A second signal ends the proxy without waiting. */
-static void *await_second_signal(void *arg)
-{
-    const struct hurry *hurry = arg;
-    await_end(hurry->server, hurry->signals);
-    cancel_connections(hurry, "a second signal came");
-    strand_wait(hurry->connections);
-    strand_sleep(log_grace);
-    strand_cancel(hurry->log, "a second signal came");
-    return NULL;
-}
-
-/* False: the time is over. */
-static bool wait_before(strand ended, strand_time end)
-{
-    STRAND_TRY {
-        STRAND_DEADLINE(end);
-        strand_wait(ended);
-        return true;
-    }
-    STRAND_CATCH(&STRAND_TIMED_OUT, e) {
-    }
-    STRAND_END
-    return false;
-}
-
-/* A log that takes no lines any more holds up the end no longer than connections may. */
-static void drain_log(struct server *server, strand log, strand_time end)
-{
-    strand_time least = strand_in(log_grace);
-    log_close(&server->log);
-    if (!wait_before(log, server->cancelled || end.ns < least.ns ? least : end))
-        strand_cancel(log, "the time to drain is over");
-    strand_wait(log);
-}
-
-static void end_accepting(struct server *server)
-{
+    struct server *server = arg;
     server->draining = true;
     pthread_mutex_lock(&server->lock);
     strand acceptors = server->acceptors;
     pthread_mutex_unlock(&server->lock);
     strand_cancel(acceptors, "the proxy drains");
     end_idle(server, true);
-}
-
-static void drain(struct server *server, strand_signals signals, strand connections, strand log)
-{
-    struct hurry hurry = {server, signals, connections, log};
-    strand_time end = strand_in(server->limits.drain);
-    STRAND_SCOPE(scope);
-    strand second = strand_spawn_with(scope, STRAND_ATTR(.name = "hurry"), await_second_signal, &hurry, 0);
-    end_accepting(server);
-    if (!wait_before(connections, end))
-        cancel_connections(&hurry, "the time to drain is over");
-    strand_wait(connections); /* a second signal counts until then */
-    drain_log(server, log, end);
-    strand_cancel(second, "all have ended");
 }
 
 /* ---- the root -------------------------------------------------------------------------------- */
@@ -378,11 +313,6 @@ static void spawn_checks(strand_scope scope, struct server *server, struct check
     }
 }
 
-static void *join_it(void *ended)
-{
-    return strand_join(*(strand *)ended);
-}
-
 static void serve_until_the_end(struct server *server, strand_signals signals)
 {
     struct check checks[BACKENDS_MOST];
@@ -391,11 +321,16 @@ static void serve_until_the_end(struct server *server, strand_signals signals)
     strand connections = strand_spawn_with(scope, STRAND_ATTR(.name = "connections"), keep_connections, server, 0);
     STRAND_SCOPE(background);
     spawn_checks(background, server, checks);
-    await_end(server, signals);
-    drain(server, signals, connections, log);
+    end_by_signals(&(struct ending){.server = server,
+                                    .reload = reload,
+                                    .stop = end_accepting,
+                                    .cancelled = &server->cancelled,
+                                    .time = server->limits.drain,
+                                    .log = &server->log,
+                                    .signals = signals,
+                                    .connections = connections,
+                                    .writer = log});
     strand_scope_cancel(background, "the proxy ends");
-    strand_exception_release(strand_try(join_it, &connections, NULL));
-    strand_exception_release(strand_try(join_it, &log, NULL));
 }
 
 void *serve(void *arg)
