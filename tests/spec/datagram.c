@@ -329,10 +329,19 @@ static void *send_many(void *arg)
     return arg;
 }
 
+/* All that send_many sends, in order. */
+static void receive_many(int server)
+{
+    int number;
+    for (int i = 0; i < MANY; i++) {
+        CHECK_EQ(strand_receive_from(server, &number, sizeof number, NULL), sizeof number);
+        CHECK_EQ(number, i);
+    }
+}
+
 static void receive_flood(bool connects)
 {
     strand_address there = name("server");
-    int number;
     CLOSED server = bound(there);
     CLOSED client = strand_datagram_open(&(strand_address){.length = 0}, &there);
     CHECK(client >= 0);
@@ -341,10 +350,7 @@ static void receive_flood(bool connects)
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, send_many, &flood);
     test_await_blocked("waits for descriptor", 1);
-    for (int i = 0; i < MANY; i++) {
-        CHECK_EQ(strand_receive_from(server, &number, sizeof number, NULL), sizeof number);
-        CHECK_EQ(number, i);
-    }
+    receive_many(server);
     strand_join(child);
 }
 
@@ -373,10 +379,7 @@ static void receive_beside(bool peer_is_full)
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, send_many, &flood);
     test_await_blocked("waits for descriptor", 1);
-    for (int i = 0; i < MANY; i++) {
-        CHECK_EQ(strand_receive_from(server, &number, sizeof number, NULL), sizeof number);
-        CHECK_EQ(number, i);
-    }
+    receive_many(server);
     strand_join(child);
     if (peer_is_full)
         CHECK_EQ(strand_receive_from(peer, &number, sizeof number, NULL), sizeof number);
@@ -634,17 +637,13 @@ TEST_INSIDE(an_interrupted_sender_of_several_tells_how_many_have_gone)
 static void batch_flood(bool connects)
 {
     strand_address there = name("server");
-    int number;
     CLOSED server = bound(there);
     CLOSED client = connected(there);
     CLOSED other = bound(name("other"));
     struct flood flood = {connects ? client : other, connects ? NULL : &there};
     STRAND_SCOPE(scope);
     strand child = strand_spawn(scope, send_batch, &flood);
-    for (int i = 0; i < MANY; i++) {
-        CHECK_EQ(strand_receive_from(server, &number, sizeof number, NULL), sizeof number);
-        CHECK_EQ(number, i);
-    }
+    receive_many(server);
     strand_join(child);
 }
 

@@ -2,7 +2,7 @@
  * Bytes in several buffers.
  */
 #define SUITE vectored
-#include "test.h"
+#include "ends.h"
 
 #include "strand/exception.h"
 #include "strand/socket.h"
@@ -13,35 +13,6 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-struct ends {
-    int in, out;
-};
-
-static void close_ends(const struct ends *ends)
-{
-    CHECK_EQ(strand_close(ends->in), 0);
-    CHECK_EQ(strand_close(ends->out), 0);
-}
-#define ENDS __attribute__((cleanup(close_ends))) const struct ends
-
-static struct ends of_pipe(void)
-{
-    int fds[2];
-    CHECK_EQ(strand_pipe(fds), 0);
-    return (struct ends){fds[0], fds[1]};
-}
-
-static struct ends of_tcp(void)
-{
-    struct ends ends;
-    int listener = strand_listen_tcp("127.0.0.1", 0);
-    ends.out = strand_dial_tcp("127.0.0.1", strand_tcp_port(listener));
-    ends.in = strand_accept(listener);
-    CHECK(ends.in >= 0 && ends.out >= 0);
-    CHECK_EQ(strand_close(listener), 0);
-    return ends;
-}
 
 static struct iovec part(const char *text)
 {
