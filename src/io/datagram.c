@@ -232,15 +232,14 @@ static int64_t send_some(struct operation *op, const struct arch_datagram *list,
 static int try_later(struct operation *op, int fd, int64_t ns)
 {
     int64_t when = platform_now(op->thread->sub) + ns;
-    bool probed = descriptor_is_probed(op->thread, op->d); /* the receiver may be another process */
     int how;
     operation_step_aside(op);
     do {
         wait_because(op->thread, op->me, BLOCKED_DESCRIPTOR, (uint64_t)fd);
-        op->thread->sub->outside += probed;
+        descriptor_count_outside(op->thread, op->d, 1); /* the receiver may be another process */
         how = wait_until(op->thread, op->me, when, own_of(op->me)->floor);
         op->thread = thread_self();
-        op->thread->sub->outside -= probed;
+        descriptor_count_outside(op->thread, op->d, -1);
         if (how == WAIT_INTERRUPTED && interrupted_here(op->me)) {
             uint64_t progress = op->progress;
             operation_leave(op);

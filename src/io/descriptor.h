@@ -101,6 +101,13 @@ static inline bool descriptor_is_probed(const struct thread *thread, const struc
     return UNLIKELY(thread->platform != NULL) && d->type != ARCH_FD_PLAYED;
 }
 
+/* by: 1 when a strand begins to wait for a descriptor, -1 at its end. Counts those that are outside of the run. */
+static inline void descriptor_count_outside(struct thread *thread, const struct descriptor *d, int by)
+{
+    if (descriptor_is_probed(thread, d))
+        atomic_fetch_add_explicit(&thread->sub->outside, (uint32_t)by, memory_order_relaxed);
+}
+
 /* The period of probing a descriptor, in virtual time. */
 #define SEEDED_PROBE_NS INT64_C(50000)
 

@@ -268,11 +268,11 @@ static int wait_seeded(struct operation *op)
     side_mirror(side);
     descriptor_unlock(op->thread, op->d);
     while ((result = probe_seeded(op, wanted)) == 0) {
-        op->thread->sub->outside++;
+        descriptor_count_outside(op->thread, op->d, 1);
         wait_because(op->thread, op->me, BLOCKED_DESCRIPTOR, (uint64_t)op->d->fd);
         how = wait_until(op->thread, op->me, platform_now(op->thread->sub) + SEEDED_PROBE_NS, own_of(op->me)->floor);
         op->thread = thread_self();
-        op->thread->sub->outside--;
+        descriptor_count_outside(op->thread, op->d, -1);
         if (how < 0 || (how == WAIT_INTERRUPTED && interrupted_here(op->me)))
             break;
     }

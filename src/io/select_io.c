@@ -91,7 +91,7 @@ int select_io_stand(struct thread *thread, strand_case *c, struct wait_node *nod
             side_mirror(side);
             descriptor_unlock(thread, d);
             c->detail = (int64_t)(uintptr_t)d;
-            thread->sub->outside += descriptor_is_probed(thread, d);
+            descriptor_count_outside(thread, d, 1);
             return 0;
         }
         descriptor_unlock(thread, d);
@@ -114,7 +114,7 @@ int select_io_leave(struct thread *thread, strand_case *c, struct wait_node *nod
     struct descriptor *d = select_io_standing(c);
     struct side *side = &d->sides[target.side];
     int result = won && !closing(d) ? probe(thread, d, target) : 0;
-    thread->sub->outside -= descriptor_is_probed(thread, d);
+    descriptor_count_outside(thread, d, -1);
     descriptor_lock(thread, d);
     if (won && closing(d))
         result = -EBADF;
