@@ -27,8 +27,8 @@ def same(got, wanted, what):
     check(got == wanted, f"{what}: {got!r} instead of {wanted!r}")
 
 
-def until(condition, what):
-    end = time.monotonic() + LIMIT
+def until(condition, what, limit=LIMIT):
+    end = time.monotonic() + limit
     while not condition():
         check(time.monotonic() < end, f"waited in vain: {what}")
         time.sleep(0.005)
