@@ -57,12 +57,12 @@ run()
     case $1 in
     test)
         # Four at a time: what hangs takes time, and nothing else.
-        JOBS=4 SEEDS=200 SCHED='' THREADS='' SCALE=20 LIMIT=$((LIMIT / 4)) tools/run-tests.sh "$(program_of "$1" "$2")" \
-            >"$4" 2>&1 </dev/null
+        FIRST=1 JOBS=4 SEEDS=200 SCHED='' THREADS='' SCALE=20 LIMIT=$((LIMIT / 4)) tools/run-tests.sh \
+            "$(program_of "$1" "$2")" >"$4" 2>&1 </dev/null
         ;;
     test-steps)
-        STRAND_TEST_STEPS=1 JOBS=4 SEEDS=200 SCHED=stealing THREADS=2 SCALE=20 LIMIT=$((LIMIT / 4)) tools/run-tests.sh \
-            "$(program_of "$1" "$2")" >"$4" 2>&1 </dev/null
+        FIRST=1 STRAND_TEST_STEPS=1 JOBS=4 SEEDS=200 SCHED=stealing THREADS=2 SCALE=20 LIMIT=$((LIMIT / 4)) \
+            tools/run-tests.sh "$(program_of "$1" "$2")" >"$4" 2>&1 </dev/null
         ;;
     fault)
         JOBS=1 timeout -k 5 "$LIMIT" "$(program_of "$1" "$2")" --first "$2" >"$4" 2>&1 </dev/null

@@ -12,7 +12,8 @@
 #
 # The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it. With
 # HALF=1 each program takes half of the schedulers and numbers of threads, the first or the second depending on the
-# commit. STACKS=shared: spec alone, with all strands but roots on shared stacks, each copied out where it suspends.
+# commit. With FIRST=1 none is begun after one that has failed. STACKS=shared: spec alone, with all strands but roots on
+# shared stacks, each copied out where it suspends.
 #
 # Exit status: 0 if all passed; 124 if runs failed, but each only because it had not ended within LIMIT seconds; else 1.
 #
@@ -100,6 +101,7 @@ report()
         [ "$7" -eq 0 ] || printf ', %d skipped' "$7"
         printf ' %6d.%02d s\n' $(($4 / 1000)) $(($4 % 1000 / 10))
         if [ "$verdict" = FAILED ]; then
+            touch "$SCRATCH/failed"
             [ "$3" -ne 124 ] || echo "       not ended after $LIMIT s"
             echo "---- exit status $3; what it wrote, but for what each seed says of itself:"
             grep -v '^libstrand: seed [0-9]*, schedule' "$log"
@@ -185,6 +187,7 @@ seeded()
 }
 
 if [ "${1-}" = --one ]; then
+    [ ! -e "$SCRATCH/failed" ] || [ -z "${FIRST-}" ] || exit 0
     run_one "$2"
     exit 0
 fi
