@@ -408,7 +408,7 @@ void test_say_skipped(const struct test_case *the_test)
 
 static void execute_seeds(const struct test_case *the_test, long last)
 {
-    for (test.seed = 1; test.seed <= last; test.seed++) {
+    for (test.seed = 1; test.seed <= last; test.seed += the_test->one_seed_in) {
         char text[32];
         snprintf(text, sizeof(text), "%s%ld", getenv("STRAND_TEST_STEPS") != NULL ? "s" : "", test.seed);
         setenv("STRAND_SEED", text, 1);

@@ -13,12 +13,14 @@
  *   TEST_INSIDE       the body runs as the root strand of a test_run
  *   TEST_RACE         the same, with four threads at least
  *   TEST_REAL         as TEST, but left out when seeds are run: for tests of the real clock, of real
- *                     threads, or of plain threads
+ *                     threads, or of plain threads, and long ones in which no seed decides anything
  *   TEST_REAL_INSIDE, TEST_REAL_RACE  both
  *   TEST_PROGRAM      as TEST_REAL: for tests that do nothing but start helper programs, which know nothing of the
  *                     scheduler and the threads of the runs; so they are left out where STRAND_TEST_PROGRAMS is "no"
  *   TEST_SYSTEM_INSIDE  as TEST_INSIDE; under seeds its pipes and sockets are the system's, which it
  *                     looks at by other means than the library's
+ *
+ * With "#define ONE_SEED_IN n" beside SUITE, each n-th seed is run: for suites that do much in which no seed decides.
  *
  *   TEST_OWN_STACKS(NAME, WHY)  after a test: it is left out when strands live on shared stacks, which its
  *                     very subject has nothing to do with
@@ -239,6 +241,7 @@ struct test_case {
     bool system;
     bool program;
     int threads; /* 0: the body runs outside of strands; else as a root strand, on so many threads at least */
+    int one_seed_in;
     const char *own_stacks; /* NULL, or why it is left out when strands live on shared stacks */
     struct test_case *next;
 };
@@ -269,12 +272,16 @@ void test_say_skipped(const struct test_case *test);
 /* Make it known to the plain runner. */
 void test_register(struct test_case *test);
 
+#ifndef ONE_SEED_IN
+#define ONE_SEED_IN 1
+#endif
+
 #define TEST_STRING2_(x) #x
 #define TEST_STRING_(x) TEST_STRING2_(x)
 #define TEST_CASE_(name, real, system, program, threads)                                                               \
     static void test_body_##name(void);                                                                                \
     static struct test_case test_case_##name = {                                                                       \
-        TEST_STRING_(SUITE), #name, test_body_##name, real, system, program, threads, NULL, NULL};                     \
+        TEST_STRING_(SUITE), #name, test_body_##name, real, system, program, threads, ONE_SEED_IN, NULL, NULL};        \
     TEST_RUNNER_(SUITE, name)                                                                                          \
     static void test_body_##name(void)
 

@@ -6,6 +6,7 @@
  */
 #define _GNU_SOURCE
 #define SUITE blocking
+#define ONE_SEED_IN 10 /* each seed is a hundred functions */
 #include "test.h"
 
 #include "blocking.h"

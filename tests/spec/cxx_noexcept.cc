@@ -447,7 +447,7 @@ template <void (*fn)()> void *cancel_at_once(void *arg)
     return arg;
 }
 
-TEST(a_strand_that_asks_for_ever_in_a_noexcept_function_whether_it_is_interrupted_is_logged_once)
+TEST_REAL(a_strand_that_asks_for_ever_in_a_noexcept_function_whether_it_is_interrupted_is_logged_once)
 {
     std::string text = Logged(cancel_at_once<ask_often>).text;
     size_t first = text.find(deferred_often);

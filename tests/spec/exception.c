@@ -831,7 +831,7 @@ static void *throw_a_chain(void *length)
     return throw_a_link(last);
 }
 
-TEST(print_shows_so_many_causes_and_says_that_there_are_more)
+TEST_REAL(print_shows_so_many_causes_and_says_that_there_are_more)
 {
     strand_exception *e = test_run_catching(throw_a_chain, (void *)100, NULL);
     CHECK_EQ(printed_lines(e, ": a link"), 64);

@@ -2,6 +2,7 @@
  * Interruption of streams of TLS: at every point of a handshake, and where a write has no room.
  */
 #define SUITE tls_cancel
+#define ONE_SEED_IN 10 /* the arithmetic of handshakes takes the time */
 #include "tls_pair.h"
 
 #include "strand/sync.h"

@@ -3,6 +3,7 @@
  * of a ticket, and later the others.
  */
 #define SUITE tls_fragments
+#define ONE_SEED_IN 10 /* the arithmetic of handshakes takes the time */
 #include "tls_pair.h"
 
 #include "strand/sync.h"
