@@ -125,7 +125,7 @@ static int take_now(struct thread *thread, strand_case *c)
     int result = descriptor_enter_at_once(thread, target_of(c).fd, &d);
     if (result)
         return result;
-    if (!atomic_load_explicit(&d->sides[SIDE_IN].waited, memory_order_relaxed) && settle(thread, d, c))
+    if (!select_io_waits_for_others(thread, d, SIDE_IN) && settle(thread, d, c))
         result = c->result ? c->result : 1;
     (void)descriptor_leave(thread, d);
     return result;

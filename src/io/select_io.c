@@ -56,14 +56,14 @@ static int enter(struct thread *thread, int fd, struct descriptor **out)
     return descriptor_enter_at_once(thread, fd, out);
 }
 
-/* Without a node. Returns 1, 0, or a negated errno code. Earlier waiters come first. */
+/* Without a node. Returns 1, 0, or a negated errno code. */
 static int ready_now(struct thread *thread, struct target target)
 {
     struct descriptor *d;
     int result = enter(thread, target.fd, &d);
     if (result)
         return result;
-    if (!atomic_load_explicit(&d->sides[target.side].waited, memory_order_relaxed))
+    if (!select_io_waits_for_others(thread, d, target.side))
         result = probe(thread, d, target);
     (void)descriptor_leave(thread, d);
     return result;
@@ -80,7 +80,7 @@ int select_io_stand(struct thread *thread, strand_case *c, struct wait_node *nod
     struct side *side = &d->sides[target.side];
     if (!descriptor_is_probed(thread, d) && !atomic_load_explicit(&d->watched, memory_order_relaxed))
         result = descriptor_watch(thread, d);
-    if (!result && !atomic_load_explicit(&side->waited, memory_order_relaxed))
+    if (!result && !select_io_waits_for_others(thread, d, target.side))
         result = probe(thread, d, target); /* includes what the poller has not reported yet */
     while (!result) {
         descriptor_lock(thread, d);

@@ -23,6 +23,13 @@ static inline struct descriptor *select_io_standing(const strand_case *c)
     return (struct descriptor *)(uintptr_t)c->detail;
 }
 
+/* Earlier waiters come first, but where each tests the descriptor by its own timer: each would find the others waiting,
+ * and none would test it. */
+static inline bool select_io_waits_for_others(const struct thread *thread, struct descriptor *d, enum side_name side)
+{
+    return atomic_load_explicit(&d->sides[side].waited, memory_order_relaxed) && !descriptor_is_probed(thread, d);
+}
+
 /* The strand is armed. Returns 0 if the node is linked, and counted as an operation inside the descriptor. Otherwise it
  * need not wait: returns 1, or a negated errno code; for -EAGAIN see descriptor_enter_at_once. */
 int select_io_stand(struct thread *thread, strand_case *c, struct wait_node *node, struct target target);

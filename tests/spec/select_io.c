@@ -293,3 +293,41 @@ TEST_INSIDE(a_case_that_drops_out_stays_out_while_its_select_starts_again)
 {
     end_while_it_begins_anew(true);
 }
+
+/* ---- several descriptors --------------------------------------------------------------------------------- */
+
+enum { PIPES = 4 };
+static int pipes[PIPES][2], ready_pipe;
+
+static void *select_on_all(void *arg)
+{
+    strand_case cases[PIPES];
+    for (int i = 0; i < PIPES; i++)
+        cases[i] = strand_on_ready(pipes[i][0], STRAND_READABLE);
+    CHECK_EQ(strand_select(cases, PIPES, arg ? STRAND_SELECT_ORDERED : 0), ready_pipe);
+    CHECK_EQ(cases[ready_pipe].result, 0);
+    return NULL;
+}
+
+/* Under a seed nobody reports the system's descriptors: each select asks for all of its own, though others do so too.
+ */
+TEST_SYSTEM_INSIDE(selects_that_share_descriptors_notice_each_of_them)
+{
+    for (int i = 0; i < PIPES; i++)
+        CHECK_EQ(strand_pipe(pipes[i]), 0);
+    for (int which = 0; which < PIPES; which++) {
+        ready_pipe = which;
+        STRAND_SCOPE(scope);
+        for (intptr_t i = 0; i < 3; i++)
+            strand_spawn(scope, select_on_all, TEST_PTR(i % 2));
+        strand_sleep(STRAND_MS);
+        CHECK_EQ(strand_write_all(pipes[which][1], "x", 1), 1);
+        strand_scope_join(scope);
+        char byte;
+        CHECK_EQ(strand_read(pipes[which][0], &byte, 1), 1);
+    }
+    for (int i = 0; i < PIPES; i++) {
+        CHECK_EQ(strand_close(pipes[i][0]), 0);
+        CHECK_EQ(strand_close(pipes[i][1]), 0);
+    }
+}
