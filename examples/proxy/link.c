@@ -13,13 +13,6 @@
 #include <strand/names.h>
 #include <sys/socket.h>
 
-/* Nothing has come, not even the end or a reset. Here errno is read where no switch can come in between. */
-__attribute__((noinline)) static bool is_quiet(const struct link *link)
-{
-    char byte;
-    return recv(link->stream.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
-}
-
 static struct link *pop(struct backend *backend)
 {
     pthread_mutex_lock(&backend->lock);
@@ -36,7 +29,7 @@ static struct link *pop(struct backend *backend)
 struct link *link_take(struct backend *backend)
 {
     struct link *link;
-    while ((link = pop(backend)) && !is_quiet(link))
+    while ((link = pop(backend)) && !stream_is_quiet(&link->stream))
         link_close(link);
     if (link)
         link->reused = true;
@@ -86,9 +79,8 @@ void link_keep(struct server *server, struct link *link)
     struct backend *backend = link->backend;
     link->idle_since = strand_now().ns;
     link->begin = link->end = 0;
-    bool quiet = is_quiet(link);
     pthread_mutex_lock(&backend->lock);
-    bool kept = quiet && backend->idle_count < server->most_idle && !server->draining;
+    bool kept = backend->idle_count < server->most_idle && !server->draining;
     if (kept) {
         link->next = backend->idle;
         backend->idle = link;
@@ -112,7 +104,7 @@ int links_end(struct server *server, struct backend *backend, bool all)
     int count = 0;
     pthread_mutex_lock(&backend->lock);
     for (struct link **at = &backend->idle, *link; (link = *at);) {
-        if (!all && link->idle_since > oldest && is_quiet(link)) {
+        if (!all && link->idle_since > oldest && stream_is_quiet(&link->stream)) {
             at = &link->next;
             continue;
         }

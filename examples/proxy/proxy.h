@@ -57,6 +57,8 @@ int64_t stream_write(struct stream *stream, const void *bytes, size_t size, int6
 void stream_end(struct stream *stream, int64_t limit);
 /* The peer must not take what it has got for all: a connection without TLS is reset. */
 void stream_cut(struct stream *stream);
+/* Whether nothing has come, not even the end or a reset. */
+bool stream_is_quiet(const struct stream *stream);
 void stream_close(struct stream *stream);
 
 enum { BUFFER_MOST = 32 * 1024, HEAD_MOST = 16 * 1024 };
@@ -256,7 +258,6 @@ struct exchange {
 struct connection {
     struct server *server;
     struct connection *next, **at; /* of the idle ones; at: NULL if it is not among them */
-    strand_event leave;            /* set while it is among them, if it has to end */
     struct stream stream;
     char peer[STRAND_PEER_ROOM]; /* with its port */
     char address[STRAND_PEER_ROOM];

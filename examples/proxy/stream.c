@@ -63,6 +63,13 @@ void stream_close(struct stream *stream)
     *stream = (struct stream){.fd = -1};
 }
 
+/* Here errno is read where no switch can come in between. */
+__attribute__((noinline)) bool stream_is_quiet(const struct stream *stream)
+{
+    char byte;
+    return recv(stream->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
+}
+
 /* ---- sinks ----------------------------------------------------------------------------------- */
 
 static void write_all(struct sink *sink, const char *bytes, size_t length)
