@@ -233,8 +233,10 @@ static void begin_quiet(struct quiet *quiet)
     sigset_t pending;
     sigemptyset(&quiet->pipe);
     sigaddset(&quiet->pipe, SIGPIPE);
-    quiet->was_pending = sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
     pthread_sigmask(SIG_BLOCK, &quiet->pipe, &quiet->before);
+    /* One that is not blocked does not stay pending. */
+    quiet->was_pending =
+        sigismember(&quiet->before, SIGPIPE) == 1 && sigpending(&pending) == 0 && sigismember(&pending, SIGPIPE) == 1;
 }
 
 /* raises: the call may have raised the signal. */
