@@ -100,6 +100,7 @@ proxy    wait - seconds      0.001 1000000
 proxy    connect - seconds    0.001 1000000
 proxy    answer - seconds     0.001 1000000
 proxy    idle  - seconds      0.001 1000000
+proxy    rate       R whole        0     1000000000
 proxy    whole - seconds      0     1000000
 proxy    keep-alive K seconds      0.001 1000000
 proxy    pool-time  - seconds      0.001 1000000

@@ -142,6 +142,10 @@ static void read_options(struct server *server, int argc, char **argv)
          OPTION_TIME(limits->response, STRAND_S, 0.001L, 1e6L)},
         {"idle", 0, "S", "seconds in which a body, or a WebSocket, has to go on (default 60)",
          OPTION_TIME(limits->idle, STRAND_S, 0.001L, 1e6L)},
+        {"rate", 'R', "N",
+         "bytes per second that a client has to send of a body, or to take of an answer, averaged over\neach --idle in "
+         "which it is waited for (default 500; 0: any)",
+         OPTION_NUMBER(server->least_rate, 0, 1000000000)},
         {"whole", 0, "S", "seconds for a request from its head to its answer's end (default 0: no limit)",
          OPTION_TIME(limits->whole, STRAND_S, 0, 1e6L)},
         {"keep-alive", 'K', "S", "seconds that a client's connection may be idle (default 60)",
@@ -251,6 +255,7 @@ int main(int argc, char **argv)
         .most_waiting = 256,
         .most_idle = 64,
         .retries = 2,
+        .least_rate = 500,
         .most_failures = 3,
         .down = 10 * STRAND_S,
         .check_every = 5 * STRAND_S,

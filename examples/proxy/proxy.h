@@ -61,12 +61,23 @@ void stream_cut(struct stream *stream);
 bool stream_is_quiet(const struct stream *stream);
 void stream_close(struct stream *stream);
 
+/* A client that is slow on purpose would hold a backend's permit for as long as it likes. One direction of a stream. */
+struct pace {
+    uint64_t least; /* bytes per second; 0: any */
+    uint64_t moved; /* since the average was looked at last */
+    int64_t waited;
+};
+/* After a call that began at `begun` and moved so many bytes. Whether the peer moves enough, on average over `period`
+ * ns in which it was waited for. */
+bool keeps_pace(struct pace *pace, int64_t begun, int64_t bytes, int64_t period);
+
 enum { BUFFER_MOST = 32 * 1024, HEAD_MOST = 16 * 1024 };
 
 /* Bytes that are gathered to be written together. */
 struct sink {
     struct stream *stream;
     int64_t limit;
+    struct pace pace;
     int error;     /* the first one; nothing is written after it */
     bool chunked;  /* data goes in chunks */
     uint64_t data; /* bytes of data, without framing */
@@ -197,7 +208,7 @@ struct server {
     int backend_count;
     bool least; /* connections; else round robin */
     bool behind;
-    int threads, most_active, most_waiting, most_idle, retries;
+    int threads, most_active, most_waiting, most_idle, retries, least_rate;
     int most_failures;
     uint64_t most_clients;
     int64_t down;
@@ -264,6 +275,7 @@ struct connection {
     bool close;             /* after this request */
     bool active;            /* a request has begun, and its line in the log is owed */
     struct framing framing; /* of the request */
+    struct pace upload;
     struct exchange x;
     size_t begin, end; /* of what has come and is not used, in `in`; a request's head comes first there */
     struct sink out;

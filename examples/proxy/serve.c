@@ -52,6 +52,7 @@ static struct connection *connection_of(struct server *server, int fd, const str
     c->stream = (struct stream){.fd = fd};
     c->out.stream = &c->stream;
     c->out.limit = server->limits.idle;
+    c->out.pace.least = c->upload.least = (uint64_t)server->least_rate;
     name_peer(c, peer);
     return c;
 }

@@ -70,12 +70,26 @@ __attribute__((noinline)) bool stream_is_quiet(const struct stream *stream)
     return recv(stream->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
+bool keeps_pace(struct pace *pace, int64_t begun, int64_t bytes, int64_t period)
+{
+    pace->moved += (uint64_t)bytes;
+    pace->waited += strand_now().ns - begun;
+    if (pace->waited < period)
+        return true;
+    bool enough = (double)pace->moved * STRAND_S >= (double)pace->least * (double)pace->waited;
+    pace->moved = 0;
+    pace->waited = 0;
+    return enough;
+}
+
 /* ---- sinks ----------------------------------------------------------------------------------- */
 
 static void write_all(struct sink *sink, const char *bytes, size_t length)
 {
     while (length && !sink->error) {
-        int64_t wrote = stream_write(sink->stream, bytes, length, sink->limit);
+        int64_t begun = strand_now().ns, wrote = stream_write(sink->stream, bytes, length, sink->limit);
+        if (wrote > 0 && !keeps_pace(&sink->pace, begun, wrote, sink->limit))
+            wrote = -ETIMEDOUT;
         if (wrote < 0) {
             sink->error = (int)wrote;
         } else {

@@ -57,11 +57,11 @@ static void read_body(struct connection *c)
 {
     size_t base = (size_t)(c->x.request.text.at + c->x.request.text.length - c->in);
     c->begin = c->end = base;
-    int64_t limit = c->server->limits.idle;
-    if (awaits_asking(c)) /* the connection's strand ends the wait before, or begins it by an answer */
-        limit += c->server->limits.response;
-    int64_t got = stream_read(&c->stream, c->in + base, BUFFER_MOST - base, limit);
-    if (got == -ETIMEDOUT)
+    bool unasked = awaits_asking(c); /* the connection's strand ends the wait before, or begins it by an answer */
+    int64_t limit = c->server->limits.idle, begun = strand_now().ns;
+    int64_t got =
+        stream_read(&c->stream, c->in + base, BUFFER_MOST - base, limit + (unasked ? c->server->limits.response : 0));
+    if (got == -ETIMEDOUT || (got > 0 && !unasked && !keeps_pace(&c->upload, begun, got, limit)))
         refuse_request(c, 408, "the body comes too slowly");
     if (got <= 0)
         strand_throw(&CLIENT_GONE, "%s went away in the middle of a body", c->peer);

@@ -1,5 +1,6 @@
 """A backend or a client that fails affects its own request only, and a request happens once."""
 
+import select
 import threading
 
 from harness import Backend, Proxy, answer, check, same, until, vacant_port
@@ -252,6 +253,38 @@ def clients_that_are_slow(folder):
         wire.close()
 
 
+def drip(wire, byte, pause):
+    """Until the other side has had enough."""
+    try:
+        while not select.select([wire.sock], [], [], pause)[0]:
+            wire.send(byte)
+    except ConnectionError:
+        pass
+
+
+def clients_that_are_slow_on_purpose(folder):
+    """Each byte comes in time, and all of them take for ever."""
+
+    def serve(wire):
+        Backend.take(wire)
+        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+        while True:
+            wire.send(b"x" * 100000)
+
+    with Proxy(folder, Backend(serve), args=["--idle=0.3", "--rate=100000000"]) as proxy:
+        wire = proxy.dial()
+        wire.send(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 3000\r\n\r\n")
+        drip(wire, b"x", 0.01)
+        same(wire.message().status, 408, "a body in drops")
+        wire.close()
+        until(lambda: len(proxy.lines()) == 1, "the log")
+        wire = proxy.dial()
+        wire.send(GET)
+        until(lambda: wire.sip() and len(proxy.lines()) == 2, "the log")
+        check("too slowly" in proxy.lines()[1], proxy.lines()[1])
+        wire.close()
+
+
 def a_client_that_does_not_read(folder):
     def serve(wire):
         Backend.take(wire)
@@ -325,6 +358,7 @@ CASES = [
     a_part_of_a_body_is_not_sent_again,
     clients_that_go_away,
     clients_that_are_slow,
+    clients_that_are_slow_on_purpose,
     a_client_that_does_not_read,
     a_backend_that_is_slow_in_the_middle,
     few_descriptors,

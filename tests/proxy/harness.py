@@ -51,6 +51,14 @@ class Wire:
             return data
         return self.sock.recv(size)
 
+    def sip(self):
+        """Reads a little, if there is anything."""
+        try:
+            self.sock.recv(1000)
+        except ConnectionError:
+            pass
+        return True
+
     def until(self, mark):
         data = b""
         while mark not in data:

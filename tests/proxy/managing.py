@@ -266,11 +266,15 @@ def draining_has_a_limit(folder):
 def the_log_has_a_line_for_each_request(folder):
     backend = Backend()
     with Proxy(folder, backend) as proxy:
-        proxy.ask(b'GET /a"b\\c\xc3\xa4 HTTP/1.1\r\nHost: test\r\n\r\n')
-        proxy.ask(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\nabc")
-        proxy.ask(b"garbage\r\n\r\n")
-        until(lambda: len(proxy.lines()) == 3, "lines")
-        lines = sorted(proxy.lines())
+        requests = [
+            b'GET /a"b\\c\xc3\xa4 HTTP/1.1\r\nHost: test\r\n\r\n',
+            b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 3\r\n\r\nabc",
+            b"garbage\r\n\r\n",
+        ]
+        for i, request in enumerate(requests):
+            proxy.ask(request)
+            until(lambda: len(proxy.lines()) == i + 1, "a line")
+        lines = proxy.lines()
         form = re.compile(
             r'\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z 127\.0\.0\.1:\d+ "(\S+) (\S+)" (\d+) bytes=(\d+) backend=(\S+) '
             r'retries=0 queued=([\d.]+) connected=([\d.]+) sent=([\d.]+) head=([\d.]+) total=([\d.]+) end="(.+)"'
