@@ -153,6 +153,7 @@ httpd|more|unexpected argument 'more'
 httpd|--host|--host
 httpd|--tls|--tls
 httpd|--key|--key
+httpd|--staple|--staple
 crowd|more|unexpected argument 'more'
 crowd|--stacks=none|--stacks can't be 'none'; it takes one of: own shared both
 crowd|--stacks=|--stacks can't be ''

@@ -44,6 +44,7 @@ struct connection;
 
 struct security {
     const char *certificates, *key; /* files; no certificates: the server speaks plain HTTP */
+    const char *staple;             /* a file, or NULL */
     strand_tls_context *context;    /* of all connections */
     strand_tls_context *latest;     /* what it stands for now: the certificates that were read last */
     bool failed;                    /* to be read at the start */

@@ -46,6 +46,8 @@ static void read_options(struct server *server, int argc, char **argv)
          OPTION_TEXT(server->security.certificates)},
         {"key", 'K', "FILE", "the private key of the first one (default: it is in the same file)",
          OPTION_TEXT(server->security.key)},
+        {"staple", 'S', "FILE", "an OCSP response for the first one (DER), sent to clients that ask for it",
+         OPTION_TEXT(server->security.staple)},
         {"log", 'l', "FILE", "the access log, in the combined format; -: standard output (default: none)",
          OPTION_TEXT(server->log_path)},
         {0},

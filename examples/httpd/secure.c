@@ -8,8 +8,8 @@
 static strand_tls_context *read_certificates(const struct security *security)
 {
     STRAND_TRY {
-        return strand_tls_context_open(
-            STRAND_TLS_ATTR(.certificates = security->certificates, .key = security->key, .protocols = "http/1.1"));
+        return strand_tls_context_open(STRAND_TLS_ATTR(.certificates = security->certificates, .key = security->key,
+                                                       .protocols = "http/1.1", .staple = security->staple));
     }
     STRAND_CATCH(&STRAND_TLS_ERROR, e) {
         fprintf(stderr, "httpd: %s\n", strand_exception_text(e));

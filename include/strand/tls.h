@@ -11,13 +11,22 @@
  *     strand_tls_close(tls);
  *
  * The versions are TLS 1.2 and 1.3. A client checks the chain of certificates and the name of the server. Renegotiation
- * is refused, and there is no compression and no early data. Keys are wiped where they are freed. Not there yet:
- * stapled answers of OCSP and TLS in the kernel.
+ * is refused, and there is no compression and no early data. Keys are wiped where they are freed. TLS in the kernel is
+ * not used.
+ *
+ * A certificate may be revoked before it expires. Its authority says so by lists (CRLs) and by OCSP responses. A server
+ * sends the response for its own certificate with it: a staple, which its program fetches and renews. Clients ask for a
+ * staple where they check certificates. One that says "revoked" refuses the connection. Without a good one the
+ * connection is refused if the client requires that (staple_required), or if the server's certificate does (TLS
+ * Feature, RFC 7633, "must-staple"); else it goes on. A good staple says that the certificate is not revoked, is signed
+ * by the certificate's issuer or by a responder with a certificate of that issuer, and is valid now; clocks may differ
+ * by five minutes. Servers do not ask their clients for staples.
  *
  * Clients resume sessions: a further handshake of the same context with the same host takes less computation, and sends
  * no certificates. A context keeps up to 64 sessions, two of a host, for itself alone; one that replaces it begins
- * without any. A session ends when a certificate of the chain that was checked expires. Servers give tickets, which the
- * context that replaces theirs does not know: the next handshake is a full one then.
+ * without any. A session ends when a certificate of the chain that was checked expires, or when a staple that was
+ * required runs out; a resumed handshake has no staple. Servers give tickets, which the context that replaces theirs
+ * does not know: the next handshake is a full one then.
  *
  * Results are numbers of bytes, 0, or negated errno codes. strand_tls_failure has the reason in words:
  *
@@ -92,6 +101,10 @@ typedef struct strand_tls_attr {
      * program that wants to be looked into sets it to getenv("SSLKEYLOGFILE"). NULL: none. A reader of the file can
      * read the traffic, so a new one is for its owner alone. Writing to it blocks the thread */
     const char *key_log;
+    /* An OCSP response for the own certificate, in DER (openssl ocsp -respout), which servers staple until it runs out.
+     * A new one takes a new context (strand_tls_context_replace). NULL: none */
+    const char *staple;
+    bool staple_required; /* clients refuse servers without a good staple */
 } strand_tls_attr;
 
 /** Write attributes as an argument, with `size` filled in: STRAND_TLS_ATTR(.certificates = "own.pem"). C++ requires the
@@ -103,7 +116,9 @@ typedef struct strand_tls_attr {
  * files, and blocks the thread meanwhile. The system's certificates are read when the first stream needs them. Returns
  * the context, which the caller closes (strand_tls_context_close). Throws STRAND_TLS_ERROR if a file cannot be read, a
  * key does not fit its certificate, or an attribute is wrong; its text names the file and the reason, and its code is
- * -EINVAL or -ENOMEM.
+ * -EINVAL or -ENOMEM. An OCSP response is wrong if it cannot be parsed, is for another certificate, says "revoked" or
+ * "unknown", or has expired; its text says what to do. The call checks the signature of the response only if
+ * `certificates` has the issuer's certificate.
  */
 strand_tls_context *strand_tls_context_open(const strand_tls_attr *attr);
 /** Close a context. Its streams go on; the memory is freed, and the key wiped, with the last of them. NULL has no
@@ -117,12 +132,12 @@ void strand_tls_context_close(strand_tls_context *context);
  * contexts that replace it, or by names (strand_tls_context_name). Any thread may call it.
  */
 int strand_tls_context_replace(strand_tls_context *context, strand_tls_context *other);
-/** Make servers of `context` use `other` for clients that ask for a host of this name (SNI): its certificate and its
- * protocols. All else stays that of `context`: the versions, what the server asks of clients, the authorities it trusts
- * and the lists of revoked certificates. "*.example.org" stands for all names with one more part in front. The first
- * name that fits counts. A client that asks for another name gets the certificate of `context`. The caller still closes
- * both contexts. Returns 0, or -EINVAL if a context or a name is missing or `other` leads back to `context`, or
- * -ENOMEM. Any thread may call it. */
+/** Make servers of `context` use `other` for clients that ask for a host of this name (SNI): its certificate, its
+ * staple and its protocols. All else stays that of `context`: the versions, what the server asks of clients, the
+ * authorities it trusts and the lists of revoked certificates. "*.example.org" stands for all names with one more part
+ * in front. The first name that fits counts. A client that asks for another name gets the certificate of `context`. The
+ * caller still closes both contexts. Returns 0, or -EINVAL if a context or a name is missing or `other` leads back to
+ * `context`, or -ENOMEM. Any thread may call it. */
 int strand_tls_context_name(strand_tls_context *context, const char *name, strand_tls_context *other);
 
 /* ---- streams ------------------------------------------------------------------------------------------------ */
@@ -202,6 +217,7 @@ typedef struct strand_tls_info {
     const char *server_name; /* that the client has asked for (SNI), or "" */
     const char *peer;        /* the subject of the peer's certificate, or "" */
     bool resumed;            /* the handshake continued an earlier session */
+    bool stapled;            /* the server has stapled a good OCSP response; not in a resumed handshake */
 } strand_tls_info;
 /** Read what the handshake of a stream has agreed on into *info. The caller sets info->size; the function fills in the
  * fields that this size covers. Returns 0, or -EINVAL if there is no stream or no size. */

@@ -81,6 +81,13 @@ struct tls_name {
     char name[];
 };
 
+/* A response of OCSP in DER, and when it runs out; `bytes` is NULL if there is none. */
+struct tls_staple {
+    unsigned char *bytes;
+    long size;
+    ASN1_TIME *until;
+};
+
 struct strand_tls_context {
     SSL_CTX *ssl;
     BIO_METHOD *carrier; /* how OpenSSL reaches `in` and `out` */
@@ -93,6 +100,8 @@ struct strand_tls_context {
     strand_tls_context *next;
     enum strand_tls_clients clients;
     struct tls_session *sessions; /* tls_sessions.c has their protocol */
+    struct tls_staple staple;     /* what servers staple */
+    bool staple_required;         /* of the servers of its clients */
     BIO *key_log;                 /* or NULL; written to under the lock */
     int spares;
     unsigned char *spare[TLS_SPARES]; /* buffers of TLS_ROOM bytes that no stream uses, under the lock */
@@ -127,7 +136,9 @@ struct strand_tls {
     struct tls_reason *reasons; /* all that `why` has been */
     char refused[TLS_WHY];      /* what the check of the certificate has found */
     char *host;                 /* of a client's stream: the name or the address of its server */
-    ASN1_TIME *until;           /* when the certificates of a session that is resumed expire, or NULL */
+    ASN1_TIME *until;           /* when a session that is resumed ends, or NULL */
+    bool stapled;               /* the server has stapled that its certificate is good; tls_staple.c has the protocol */
+    ASN1_TIME *staple_until;    /* when a staple that was required runs out, or NULL */
     char peer[256], protocol[256];
 };
 
@@ -150,6 +161,12 @@ void tls_spare_give(strand_tls_context *context, unsigned char *buffer);
 /** Free a context that has no reference, but not what it leads to. */
 void tls_context_free(strand_tls_context *context);
 
+/** A file in PEM, or a text that begins with "-----BEGIN", for reading. NULL, with a reason in OpenSSL's queue, if it
+ * can't be opened. */
+BIO *tls_pem_open(const char *pem);
+/** Its name for messages: never the text of a key. */
+const char *tls_pem_name(const char *pem);
+
 /* ---- tls_links.c -------------------------------------------------------------------------------------------- */
 
 /** A reference to the context that further streams of this one use. */
@@ -164,6 +181,52 @@ void tls_sessions_open(strand_tls_context *context, bool resumes);
 /** Let a client's stream resume a session of its context and its host, if there is one. */
 void tls_sessions_resume(strand_tls *tls);
 void tls_sessions_free(struct tls_session *sessions);
+
+/* ---- tls_ocsp.c ------------------------------------------------------------------------------------------------ */
+
+/* What is wrong with a response of OCSP. */
+enum tls_fault {
+    TLS_GOOD,
+    TLS_MALFORMED,
+    TLS_NO_RESPONSE, /* the responder has not answered */
+    TLS_OF_OTHER,    /* it is for another certificate */
+    TLS_UNSIGNED,
+    TLS_REVOKED,
+    TLS_UNKNOWN,
+    TLS_EARLY,
+    TLS_OVER,
+    TLS_NO_MEMORY,
+};
+
+/* What a response has to answer. */
+struct tls_asked {
+    X509 *certificate, *issuer; /* the issuer: NULL if it is not known */
+    STACK_OF(X509) * others;    /* certificates that may lead from the signer to the store, or NULL */
+    X509_STORE *store;          /* which signers to trust; NULL: the signature is not checked */
+};
+
+struct tls_finding {
+    enum tls_fault fault;
+    const char *detail; /* or NULL */
+    ASN1_TIME *until;   /* of a good response: when it runs out. The caller frees it */
+};
+
+/** Look at a response. OpenSSL's queue has to be empty, and may have errors afterwards. */
+struct tls_finding tls_ocsp_examine(const unsigned char *bytes, long size, struct tls_asked asked);
+/** Write what was found, behind "the response": "has expired". */
+void tls_ocsp_say(const struct tls_finding *finding, char *text, size_t room);
+/** What the owner of a certificate can do about it. */
+const char *tls_ocsp_remedy(enum tls_fault fault);
+
+/* ---- tls_staple.c ----------------------------------------------------------------------------------------------- */
+
+/** Let the servers of a new context staple, and its clients check staples. */
+void tls_staple_open(strand_tls_context *context);
+/** Read the response that servers of a context staple. Throws if it is not good for the context's certificate. */
+void tls_staple_load(strand_tls_context *context, const char *path);
+void tls_staple_free(struct tls_staple *staple);
+/** Let a client's stream ask for a staple. Returns whether that is possible. */
+bool tls_staple_ask(strand_tls *tls);
 
 /* ---- tls_process.c ------------------------------------------------------------------------------------------ */
 
@@ -182,6 +245,8 @@ int tls_names_choose(SSL *ssl, int *alert, void *context);
 /** A file to write to behind its end, for nobody but the owner, and for no program that this one starts. NULL, with a
  * reason in OpenSSL's queue, if it can't be opened or made. */
 BIO *tls_file_append(const char *path);
+/** A file to read. NULL, with a reason in OpenSSL's queue, if it can't be opened or is a directory. */
+BIO *tls_file_read(const char *path);
 
 /* ---- tls_bytes.c -------------------------------------------------------------------------------------------- */
 
@@ -244,6 +309,8 @@ STRAND_NORETURN void tls_refuse(int code, const char *words, const char *subject
 
 /** OpenSSL's callback for each certificate of a chain: notes why one is refused. */
 int tls_verify(int accepted, X509_STORE_CTX *check);
+/** Note why a certificate of the peer is refused, unless a reason is noted already. */
+void tls_refuse_certificate(strand_tls *tls, int place, X509 *certificate, const char *why);
 /** Write the subject of a certificate. */
 void tls_subject(X509 *certificate, char *text, size_t room);
 

@@ -11,13 +11,12 @@
 
 /* ---- PEM: a path or the text itself --------------------------------------------------------------------------- */
 
-static BIO *open_pem(const char *pem)
+BIO *tls_pem_open(const char *pem)
 {
-    return strncmp(pem, "-----BEGIN", 10) == 0 ? BIO_new_mem_buf(pem, -1) : BIO_new_file(pem, "r");
+    return strncmp(pem, "-----BEGIN", 10) == 0 ? BIO_new_mem_buf(pem, -1) : tls_file_read(pem);
 }
 
-/* For messages: never the text of a key. */
-static const char *name_of(const char *pem)
+const char *tls_pem_name(const char *pem)
 {
     return strncmp(pem, "-----BEGIN", 10) == 0 ? "a text" : pem;
 }
@@ -94,11 +93,11 @@ static bool read_revoked(SSL_CTX *ssl, BIO *file)
 /* Let a function read a file or a text. Throws if it cannot. */
 static void load(strand_tls_context *context, const char *what, const char *pem, bool (*read)(SSL_CTX *, BIO *))
 {
-    BIO *file = open_pem(pem);
+    BIO *file = tls_pem_open(pem);
     bool good = file && read(context->ssl, file);
     BIO_free(file);
     if (!good)
-        tls_refuse(-EINVAL, what, name_of(pem));
+        tls_refuse(-EINVAL, what, tls_pem_name(pem));
 }
 
 /* OpenSSL's callback for a secret. Every context has it: a stream with the certificate of another context, which its
@@ -172,9 +171,13 @@ static void set_rules(strand_tls_context *context, const strand_tls_attr *attr)
         tls_refuse(-ENOMEM, "no random bytes", NULL);
     SSL_CTX_set_session_id_context(ssl, context->session_context, sizeof context->session_context);
     tls_sessions_open(context, !attr->no_resumption);
+    tls_staple_open(context);
     SSL_CTX_set_keylog_callback(ssl, log_key);
     context->unverified = attr->unverified;
     context->clients = attr->clients;
+    context->staple_required = attr->staple_required;
+    if (attr->staple_required && attr->unverified)
+        tls_refuse(-EINVAL, "staple_required for clients that accept every certificate (unverified)", NULL);
 }
 
 static void load_all(strand_tls_context *context, const strand_tls_attr *attr)
@@ -182,11 +185,15 @@ static void load_all(strand_tls_context *context, const strand_tls_attr *attr)
     if (attr->certificates)
         load(context, "certificates of ", attr->certificates, read_chain);
     if (attr->key && !attr->certificates)
-        tls_refuse(-EINVAL, "a key without a certificate: ", name_of(attr->key));
+        tls_refuse(-EINVAL, "a key without a certificate: ", tls_pem_name(attr->key));
     if (attr->certificates)
         load(context, "key of ", attr->key ? attr->key : attr->certificates, read_key);
     if (attr->trust)
         load(context, "trusted certificates of ", attr->trust, read_trust);
+    if (attr->staple && !attr->certificates)
+        tls_refuse(-EINVAL, "an OCSP response without a certificate: ", tls_pem_name(attr->staple));
+    if (attr->staple)
+        tls_staple_load(context, attr->staple);
     context->trusting = attr->trust != NULL;
     if (attr->revoked)
         load(context, "revoked certificates of ", attr->revoked, read_revoked);
@@ -265,6 +272,7 @@ void tls_context_free(strand_tls_context *context)
     for (int i = 0; i < context->spares; i++)
         OPENSSL_free(context->spare[i]);
     tls_sessions_free(context->sessions);
+    tls_staple_free(&context->staple);
     BIO_free(context->key_log);
     SSL_CTX_free(context->ssl);
     BIO_meth_free(context->carrier);

@@ -56,7 +56,8 @@ static bool refuses_certificate(int reason)
 {
     int alert = reason - SSL_AD_REASON_OFFSET;
     return (alert >= SSL_AD_BAD_CERTIFICATE && alert <= SSL_AD_CERTIFICATE_UNKNOWN) || alert == SSL_AD_UNKNOWN_CA ||
-           alert == SSL_AD_ACCESS_DENIED || alert == SSL_AD_CERTIFICATE_REQUIRED;
+           alert == SSL_AD_ACCESS_DENIED || alert == SSL_AD_CERTIFICATE_REQUIRED ||
+           alert == SSL_AD_BAD_CERTIFICATE_STATUS_RESPONSE;
 }
 
 /* A failure for good, by the error queue. */

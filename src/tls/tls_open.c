@@ -17,6 +17,7 @@ void tls_destroy(strand_tls *tls)
     tls_reasons_free(tls);
     OPENSSL_free(tls->host);
     ASN1_TIME_free(tls->until);
+    ASN1_TIME_free(tls->staple_until);
     strand_tls_context_close(tls->context);
     strand_tls_context_close(tls->named);
     tls_bytes_free(&tls->in);
@@ -112,6 +113,8 @@ strand_tls *strand_tls_client(strand_tls_context *context, int fd, const char *h
         ERR_clear_error(); /* it was no address either */
         refuse_stream(tls, "not the name of a server: ", host);
     }
+    if (verifies && !tls_staple_ask(tls))
+        refuse_stream(tls, "asking for an OCSP response", NULL);
     ERR_clear_error();
     if (tls->host)
         tls_sessions_resume(tls);
@@ -154,7 +157,8 @@ static strand_tls_info read_info(strand_tls *tls)
                              .protocol = tls->protocol,
                              .server_name = name ? name : "",
                              .peer = tls->peer,
-                             .resumed = SSL_session_reused(tls->ssl)};
+                             .resumed = SSL_session_reused(tls->ssl),
+                             .stapled = tls->stapled};
 }
 
 int strand_tls_info_get(strand_tls *tls, strand_tls_info *info)

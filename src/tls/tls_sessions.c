@@ -3,7 +3,7 @@
  *
  * A session stands for the check of the server's certificates that was made when the session began. So a context keeps
  * sessions for itself alone: its trust, its lists of revoked certificates and its protocols never change. A session is
- * for one host, and ends with the first certificate of the chain that expires.
+ * for one host, and ends with the first certificate of the chain that expires, or with a staple that was required.
  *
  * PARTIES  Strands in calls of OpenSSL for a client's stream: they keep sessions. Openers of clients' streams: they
  * take them.
@@ -24,7 +24,7 @@
 struct tls_session {
     struct tls_session *next;
     SSL_SESSION *session;
-    ASN1_TIME *until; /* when the first certificate expires, or NULL if none was checked */
+    ASN1_TIME *until; /* when it ends, or NULL if no certificate was checked */
     char host[];
 };
 
@@ -48,11 +48,12 @@ void tls_sessions_free(struct tls_session *sessions)
 
 /* ---- keeping ----------------------------------------------------------------------------------------------------- */
 
-/* When the first of the checked certificates expires; those of a resumed session were checked before. */
+/* When the first of the checked certificates expires, or the staple runs out that was required [TO1]; those of a
+ * resumed session were checked before. */
 static const ASN1_TIME *first_end(strand_tls *tls)
 {
     STACK_OF(X509) *chain = SSL_get0_verified_chain(tls->ssl);
-    const ASN1_TIME *first = chain ? NULL : tls->until;
+    const ASN1_TIME *first = chain ? tls->staple_until : tls->until;
     for (int i = 0; chain && i < sk_X509_num(chain); i++) {
         const ASN1_TIME *end = X509_get0_notAfter(sk_X509_value(chain, i));
         if (!first || ASN1_TIME_compare(end, first) < 0)

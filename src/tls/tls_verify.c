@@ -19,16 +19,22 @@ void tls_subject(X509 *certificate, char *text, size_t room)
     BIO_free(memory);
 }
 
+void tls_refuse_certificate(strand_tls *tls, int place, X509 *certificate, const char *why)
+{
+    char subject[160];
+    tls_subject(certificate, subject, sizeof subject);
+    if (!tls->refused[0])
+        snprintf(tls->refused, sizeof tls->refused, "certificate %d (%s): %s", place, subject[0] ? subject : "none",
+                 why);
+}
+
 int tls_verify(int accepted, X509_STORE_CTX *check)
 {
     if (accepted)
         return accepted;
     SSL *ssl = X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx());
-    strand_tls *tls = SSL_get_app_data(ssl);
-    char subject[160];
-    tls_subject(X509_STORE_CTX_get_current_cert(check), subject, sizeof subject);
-    if (!tls->refused[0])
-        snprintf(tls->refused, sizeof tls->refused, "certificate %d (%s): %s", X509_STORE_CTX_get_error_depth(check),
-                 subject[0] ? subject : "none", X509_verify_cert_error_string(X509_STORE_CTX_get_error(check)));
+    tls_refuse_certificate(SSL_get_app_data(ssl), X509_STORE_CTX_get_error_depth(check),
+                           X509_STORE_CTX_get_current_cert(check),
+                           X509_verify_cert_error_string(X509_STORE_CTX_get_error(check)));
     return 0;
 }

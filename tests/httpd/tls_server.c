@@ -195,6 +195,57 @@ TEST_REAL(certificates_that_can_not_be_read_leave_the_old_ones)
     server_stop(SIGTERM);
 }
 
+/* ---- staples ---------------------------------------------------------------------------------------- */
+
+/* NAME.ocsp says that the certificate is good for a day. The certificate is its own authority. */
+static void make_staple(const char *name)
+{
+    size_t length;
+    CHECK_EQ(run(&length,
+                 "s=$(openssl x509 -in %s.pem -noout -serial) && printf "
+                 "'V\\t301231235959Z\\t\\t%%s\\tunknown\\t/CN=localhost\\n' "
+                 "${s#serial=} >index && openssl ocsp -issuer %s.pem -cert %s.pem -reqout request 2>/dev/null && "
+                 "openssl ocsp -index index -CA %s.pem -rsigner %s.pem -rkey %s.key -reqin request -ndays 1 "
+                 "-respout %s.ocsp 2>&1",
+                 name, name, name, name, name, name, name),
+             0);
+}
+
+static bool staples(const char *certificate)
+{
+    size_t length;
+    return fetch(&length, certificate, "--cert-status", "/hello") == 0;
+}
+
+TEST_REAL(a_staple_is_sent_and_read_again)
+{
+    char option[300];
+    size_t length;
+    make_certificate("a");
+    make_certificate("b");
+    make_staple("a");
+    make_staple("b");
+    use_certificate("a");
+    CHECK_EQ(run(&length, "cp a.ocsp server.ocsp"), 0);
+    snprintf(option, sizeof option, "--staple=%s", path_of("server.ocsp"));
+    SECURE_SERVER(option);
+    CHECK(staples("a") && !staples("b"));
+    use_certificate("b");
+    CHECK_EQ(run(&length, "cp b.ocsp server.ocsp"), 0);
+    CHECK_EQ(kill(server_pid, SIGHUP), 0);
+    UNTIL(staples("b"));
+    server_stop(SIGTERM);
+}
+
+TEST_REAL(without_a_staple_curl_refuses_a_server_that_has_to_have_one)
+{
+    make_certificate("a");
+    use_certificate("a");
+    SECURE_SERVER(NULL);
+    CHECK(trusts("a") && !staples("a"));
+    server_stop(SIGTERM);
+}
+
 /* ---- clients that break off ----------------------------------------------------------------------- */
 
 static const char hello[] = "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"; /* the beginning of the client's first */

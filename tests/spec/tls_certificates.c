@@ -279,6 +279,8 @@ TEST_INSIDE(a_context_that_cannot_be_made_says_why)
     check_no_context(STRAND_TLS_ATTR(.certificates = server.public_pem, .key = person.pem), "key values mismatch");
     check_no_context(STRAND_TLS_ATTR(.key = person.pem), "a key without a certificate");
     check_no_context(STRAND_TLS_ATTR(.trust = "/dev/null"), "trusted certificates of /dev/null: no start line");
+    check_no_context(STRAND_TLS_ATTR(.certificates = "/dev"), "certificates of /dev: Is a directory");
+    check_no_context(STRAND_TLS_ATTR(.trust = "/dev"), "trusted certificates of /dev: Is a directory");
     check_no_context(STRAND_TLS_ATTR(.revoked = "/dev/null"), "revoked certificates of /dev/null");
     check_no_context(STRAND_TLS_ATTR(.key_log = "/dev/null/keys"), "log of keys /dev/null/keys: Not a directory");
     check_no_context(STRAND_TLS_ATTR(.protocols = "h2,,http/1.1"), "name of a protocol");

@@ -27,6 +27,8 @@ struct wanted {
     const struct made *issuer; /* NULL: it signs itself */
     bool authority;
     int from_days, to_days; /* 0, 0: from yesterday until tomorrow */
+    const char *usage;      /* "OCSPSigning", or NULL */
+    const char *features;   /* of TLS: "status_request", or NULL */
 };
 
 static inline void made_extension(X509 *certificate, const struct made *issuer, int nid, const char *value)
@@ -70,6 +72,10 @@ static inline void make_certificate(struct made *m, struct wanted w)
     made_extension(c, w.issuer, NID_basic_constraints, w.authority ? "critical,CA:TRUE" : "CA:FALSE");
     if (w.names)
         made_extension(c, w.issuer, NID_subject_alt_name, w.names);
+    if (w.usage)
+        made_extension(c, w.issuer, NID_ext_key_usage, w.usage);
+    if (w.features)
+        made_extension(c, w.issuer, NID_tlsfeature, w.features);
     CHECK(X509_sign(c, w.issuer ? w.issuer->key : m->key, EVP_sha256()));
     made_texts(m);
 }

@@ -3,7 +3,7 @@
  */
 #define SUITE tls_peers
 #define ONE_SEED_IN 10 /* the arithmetic of handshakes takes the time */
-#include "tls_pair.h"
+#include "tls_responses.h"
 
 #include "strand/process.h"
 
@@ -13,10 +13,15 @@
 
 static char folder[] = "/tmp/strand-tls-XXXXXX", pem[64], path[64], conf[64];
 
-static void write_file(const char *name, const char *text)
+static void write_bytes(const char *name, const void *bytes, size_t size)
 {
     FILE *file = fopen(name, "w");
-    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+    CHECK(file && fwrite(bytes, 1, size, file) == size && fclose(file) == 0);
+}
+
+static void write_file(const char *name, const char *text)
+{
+    write_bytes(name, text, strlen(text));
 }
 
 static void open_folder(void)
@@ -73,39 +78,53 @@ static bool turn_line(int fd, const char *version)
     return info.resumed;
 }
 
-static void talk_to_openssl(const char *option, const char *version)
+/* Three connections to a server with this option and its value, if it has one. */
+static void talk_to_openssl(const char *option, const char *value, const char *version)
 {
     int out;
-    open_folder();
-    const char *const argv[] = {"openssl", "s_server", "-accept",  "127.0.0.1:0", "-cert", pem, "-key",
-                                pem,       "-rev",     "-naccept", "3",           option,  NULL};
-    {
-        STRAND_SCOPE(scope);
-        strand s = strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = argv, .in = {.kind = STRAND_STDIO_NULL},
-                                                                   .out = {.kind = STRAND_STDIO_PIPE, .ours = &out},
-                                                                   .err = {.kind = STRAND_STDIO_NULL}));
-        int port = read_port(out);
-        CHECK(!turn_line(strand_dial_tcp("127.0.0.1", port), version));
-        CHECK(turn_line(strand_dial_tcp("127.0.0.1", port), version));
-        CHECK(turn_line(strand_dial_tcp("127.0.0.1", port), version));
-        strand_cancel(s, "over");
-        CHECK_EQ(strand_close(out), 0);
-    }
-    close_folder();
+    const char *const argv[] = {"openssl", "s_server", "-accept",  "127.0.0.1:0", "-cert", pem,   "-key",
+                                pem,       "-rev",     "-naccept", "3",           option,  value, NULL};
+    STRAND_SCOPE(scope);
+    strand s = strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = argv, .in = {.kind = STRAND_STDIO_NULL},
+                                                               .out = {.kind = STRAND_STDIO_PIPE, .ours = &out},
+                                                               .err = {.kind = STRAND_STDIO_NULL}));
+    int port = read_port(out);
+    CHECK(!turn_line(strand_dial_tcp("127.0.0.1", port), version));
+    CHECK(turn_line(strand_dial_tcp("127.0.0.1", port), version));
+    CHECK(turn_line(strand_dial_tcp("127.0.0.1", port), version));
+    strand_cancel(s, "over");
+    CHECK_EQ(strand_close(out), 0);
 }
 
 TEST_REAL_INSIDE(openssl_serves_over_tls_1_3)
 {
-    talk_to_openssl("-tls1_3", "TLSv1.3");
+    open_folder();
+    talk_to_openssl("-tls1_3", NULL, "TLSv1.3");
+    close_folder();
 }
 
 TEST_REAL_INSIDE(openssl_serves_over_tls_1_2)
 {
-    talk_to_openssl("-tls1_2", "TLSv1.2");
+    open_folder();
+    talk_to_openssl("-tls1_2", NULL, "TLSv1.2");
+    close_folder();
+}
+
+TEST_REAL_INSIDE(openssl_staples)
+{
+    static struct response good;
+    open_folder();
+    RESPOND(&good, .certificate = &server);
+    write_bytes(conf, good.der, (size_t)good.size);
+    strand_tls_context_close(trusting);
+    trusting = strand_tls_context_open(STRAND_TLS_ATTR(.trust = authority.public_pem, .staple_required = true));
+    talk_to_openssl("-status_file", conf, "TLSv1.3");
+    close_folder();
 }
 
 TEST_OWN_STACKS(openssl_serves_over_tls_1_3, "it passes locals to a process");
 TEST_OWN_STACKS(openssl_serves_over_tls_1_2, "it passes locals to a process");
+TEST_OWN_STACKS(openssl_staples, "it passes locals to a process");
 
 /* ---- nginx --------------------------------------------------------------------------------------------------------
  */
