@@ -115,15 +115,21 @@ static enum file_fate run_by_thread(struct thread **thread, struct file_op *op, 
     return FILE_RAN;
 }
 
-int64_t file_run(struct file_call *call, struct file_op *op, bool leaves)
+enum file_fate file_attempt(struct file_call *call, struct file_op *op, bool leaves)
 {
     struct operation *at = &call->at[0];
     if (call->progress && interrupted_here(at->me)) /* between two parts */
-        file_interrupt(call, op);
+        return FILE_INTERRUPTED;
     enum file_fate fate = file_uring_run(&at->thread, at->me, op, leaves);
     if (fate == FILE_NOT_RUN)
         fate = run_by_thread(&at->thread, op, leaves, at->function);
     call->at[1].thread = at->thread;
+    return fate;
+}
+
+int64_t file_run(struct file_call *call, struct file_op *op, bool leaves)
+{
+    enum file_fate fate = file_attempt(call, op, leaves);
     if (fate != FILE_RAN)
         file_interrupt(call, fate == FILE_LEFT ? NULL : op);
     return op->result;
@@ -136,13 +142,18 @@ int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves)
     return file_end(call, result);
 }
 
-void file_go_on(struct file_call *call)
+bool file_rest(struct file_call *call)
 {
     struct operation *at = &call->at[0];
     thread_tick(at->thread);
     yield_if_asked(at->thread);
     at->thread = thread_self();
-    if (interrupted_here(at->me))
+    return interrupted_here(at->me);
+}
+
+void file_go_on(struct file_call *call)
+{
+    if (file_rest(call))
         file_interrupt(call, NULL);
 }
 

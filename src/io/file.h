@@ -21,7 +21,8 @@
  * NOT DONE  reads on the calling thread that may block: all strands of the pool would wait for the disk. Leaving a
  *           write: nobody would know whether it happened. The caller's buffer in a read that is left: the system would
  *           write to memory that is another object's by then.
- * TESTED BY tests/spec/file.c, tests/spec/file_uring.c, tests/spec/file_send.c, tests/fault/files.c.
+ * TESTED BY tests/spec/file.c, tests/spec/file_uring.c, tests/spec/file_send.c, tests/spec/file_tree.c,
+ *           tests/fault/files.c.
  */
 #ifndef IO_FILE_H
 #define IO_FILE_H
@@ -76,9 +77,15 @@ struct file_op *file_op_make(struct file_call *call, int64_t (*run)(struct file_
 /* Likewise, with copies of the paths, of which the second may be NULL, and `room` further bytes at op->out. */
 struct file_op *file_op_make_named(struct file_call *call, int64_t (*run)(struct file_op *), const char *path,
                                    const char *to_path, size_t room);
+/* Begin a call on one name, and make its op, as file_op_make_named does. Returns 0, or a negated errno code: the call
+ * has ended. */
+int file_begin_named(struct file_call *call, struct file_op **op, int dir, const char *path,
+                     int64_t (*run)(struct file_op *), size_t room, const char *function);
 /* Run the op elsewhere, and return its result; the op is the caller's still. leaves: it changes nothing, and may be
  * left. If the strand is interrupted, the op is freed or left, the call ends, and this throws. */
 int64_t file_run(struct file_call *call, struct file_op *op, bool leaves);
+/* As file_run, but returns how the op ended instead of throwing. FILE_LEFT: the op is the caller's no more. */
+enum file_fate file_attempt(struct file_call *call, struct file_op *op, bool leaves);
 /* As file_run; then free the op, and end the call. */
 int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves);
 /* Free an op that does not run, end the call, and throw for what interrupts the strand. */
@@ -86,6 +93,8 @@ __attribute__((noreturn)) void file_interrupt(struct file_call *call, struct fil
 /* Between two parts of a call, while no op is made: yields if others wait. If the strand is interrupted, the call ends,
  * and this throws. */
 void file_go_on(struct file_call *call);
+/* Likewise, but returns whether the strand is interrupted instead of throwing. */
+bool file_rest(struct file_call *call);
 /* Sleep between two tries of an op. Returns 0, -EBADF if the descriptor was closed meanwhile, or -ENOMEM. If the strand
  * is interrupted, the op is freed, the call ends, and this throws. */
 int file_pause(struct file_call *call, struct file_op *op, int64_t ns);

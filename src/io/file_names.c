@@ -30,10 +30,8 @@ struct file_op *file_op_make_named(struct file_call *call, int64_t (*run)(struct
     return op;
 }
 
-/* Begins a call on one name, and makes its op, as file_op_make_named does. Returns 0, or a negated errno code: the call
- * has ended. */
-static int begin_named(struct file_call *call, struct file_op **op, int dir, const char *path,
-                       int64_t (*run)(struct file_op *), size_t room, const char *function)
+int file_begin_named(struct file_call *call, struct file_op **op, int dir, const char *path,
+                     int64_t (*run)(struct file_op *), size_t room, const char *function)
 {
     must_be_there(path, "path", function);
     int error = file_enter_directory(call, dir, function);
@@ -52,7 +50,7 @@ static int run_named(int dir, const char *path, int64_t (*run)(struct file_op *)
 {
     struct file_call call;
     struct file_op *op;
-    int error = begin_named(&call, &op, dir, path, run, 0, function);
+    int error = file_begin_named(&call, &op, dir, path, run, 0, function);
     if (error)
         return error;
     op->flags = flags;
@@ -98,7 +96,7 @@ int strand_file_open(int dir, const char *path, int flags, unsigned mode)
 {
     struct file_call call;
     struct file_op *op;
-    int fd = begin_named(&call, &op, dir, path, run_open, 0, "strand_file_open");
+    int fd = file_begin_named(&call, &op, dir, path, run_open, 0, "strand_file_open");
     if (fd < 0)
         return fd;
     op->undo = undo_open;
@@ -120,7 +118,7 @@ int strand_file_stat(int dir, const char *path, int flags, struct stat *out)
     struct file_call call;
     struct file_op *op;
     must_be_there(out, "buffer for the status", "strand_file_stat");
-    int error = begin_named(&call, &op, dir, path, run_stat, sizeof *out, "strand_file_stat");
+    int error = file_begin_named(&call, &op, dir, path, run_stat, sizeof *out, "strand_file_stat");
     if (error)
         return error;
     op->flags = flags;
@@ -142,7 +140,7 @@ int strand_file_read_link(int dir, const char *path, char *target, size_t room)
     struct file_op *op;
     size_t most = room < PATH_ROOM ? room : PATH_ROOM;
     must_be_there(target, "buffer for the target", "strand_file_read_link");
-    int length = begin_named(&call, &op, dir, path, run_read_link, most + 1, "strand_file_read_link");
+    int length = file_begin_named(&call, &op, dir, path, run_read_link, most + 1, "strand_file_read_link");
     if (length)
         return length;
     op->size = (int64_t)most + 1;
@@ -260,7 +258,7 @@ int64_t strand_file_load(int dir, const char *path, size_t max_size, char **out)
     struct file_call call;
     struct file_op *op;
     must_be_there(out, "place for the bytes", "strand_file_load");
-    int64_t size = begin_named(&call, &op, dir, path, run_load, sizeof *out, "strand_file_load");
+    int64_t size = file_begin_named(&call, &op, dir, path, run_load, sizeof *out, "strand_file_load");
     if (size)
         return size;
     op->undo = undo_load;
@@ -284,8 +282,8 @@ int strand_file_store(int dir, const char *path, const void *bytes, size_t size,
     if (size)
         must_be_there(bytes, "bytes", "strand_file_store");
     bool copies = size && lies_on_shared_stack(must_be_strand("strand_file_store"), bytes);
-    int error =
-        begin_named(&call, &op, dir, path, run_store, sizeof(struct iovec) + (copies ? size : 0), "strand_file_store");
+    int error = file_begin_named(&call, &op, dir, path, run_store, sizeof(struct iovec) + (copies ? size : 0),
+                                 "strand_file_store");
     if (error)
         return error;
     char *copy = (char *)op->out + sizeof(struct iovec);
