@@ -176,8 +176,65 @@ STRAND_BLOCKS int strand_file_symlink(const char *target, int dir, const char *p
 STRAND_BLOCKS int strand_file_read_link(int dir, const char *path, char *target, size_t room);
 /** Remove a name of a file, or an empty directory with flags AT_REMOVEDIR. Returns 0 or a negated errno code. */
 STRAND_BLOCKS int strand_file_unlink(int dir, const char *path, int flags);
+/** What strand_file_set sets. */
+enum {
+    STRAND_FILE_MODE = 1,     /* the permissions, as chmod(2): st_mode, of which the kind of the file is ignored */
+    STRAND_FILE_USER = 2,     /* the owner: st_uid */
+    STRAND_FILE_GROUP = 4,    /* the group: st_gid */
+    STRAND_FILE_ACCESSED = 8, /* the time of the last access: st_atim */
+    STRAND_FILE_MODIFIED = 16 /* the time of the last change of the bytes: st_mtim */
+};
+/**
+ * Set permissions, owner, group and times of a file to those of `status`. `what` says which: STRAND_FILE_MODE, ..., of
+ * which several may be set at once; all else stays as it is. The tv_nsec of a time may be UTIME_NOW (<sys/stat.h>). So
+ * a status that strand_file_stat has filled makes another file like the first. `flags` are AT_SYMLINK_NOFOLLOW, or
+ * AT_EMPTY_PATH for the file `dir` itself, with the path "".
+ *
+ * Returns 0 or a negated errno code: -EPERM: the caller may not set that; -EOPNOTSUPP: Linux has no permissions of
+ * symbolic links; -EINVAL: a bit of `what` or `flags` that is none. Owner and group are set first, then the mode, then
+ * the times: an error ends the call, and what comes later is not set.
+ */
+STRAND_BLOCKS int strand_file_set(int dir, const char *path, int flags, unsigned what, const struct stat *status);
+/** Get the absolute path of a file without symbolic links, "." and "..". `room` is the size of `out` in bytes; a 0 byte
+ * ends the text. Returns its length, or a negated errno code: -ENAMETOOLONG if it does not fit; -ENOENT also if the
+ * file has lost its name meanwhile; -ENOSYS without /proc. After an error `out` is unchanged. */
+STRAND_BLOCKS int strand_file_resolve(int dir, const char *path, char *out, size_t room);
+/**
+ * Make a file with a name that is new, as mkstemp(3) does, or a directory, as mkdtemp(3). The path ends with "XXXXXX",
+ * which the call replaces by other letters if it succeeds. `flags` are 0, O_DIRECTORY for a directory, or further flags
+ * for the descriptor of a file, as O_APPEND. Only the owner may use the file (0600) or the directory (0700). (A file
+ * without any name: strand_file_open with O_TMPFILE.)
+ *
+ * Returns a descriptor, which the caller closes, or a negated errno code: -EINVAL if the path does not end so. That of
+ * a file is opened for reading and writing; that of a directory serves as `dir`. The caller removes the file
+ * (strand_file_unlink) or the directory (strand_file_remove_tree). An interrupted call makes nothing.
+ */
+STRAND_BLOCKS int strand_file_open_temporary(int dir, char *path, int flags);
 /** Make a directory. `mode` are its permissions, less those of the umask. Returns 0 or a negated errno code. */
 STRAND_BLOCKS int strand_file_make_directory(int dir, const char *path, unsigned mode);
+/** Make a directory and all of its parents that are missing. These get the same permissions, and those that the owner
+ * needs to make the next one (0300). Others may make some of them at the same time. Returns 0, also if the directory
+ * was there; or a negated errno code: -ENOTDIR if there is something else. After an error the parents that were made
+ * stay. */
+STRAND_BLOCKS int strand_file_make_directories(int dir, const char *path, unsigned mode);
+/**
+ * Remove a file, or a directory with all that is in it. A symbolic link is removed itself, and never followed: others
+ * who change the tree meanwhile can't make the call remove anything elsewhere. (Links before the last name of the path
+ * are followed.) A directory on which a file system is mounted stays, with all that is in it (-EBUSY).
+ *
+ * Returns 0, also if nothing of that name is there; or a negated errno code. What can't be removed stays, all else is
+ * removed, and the call returns the first error. `failed` gets the path of that name, which begins with `path`, and a 0
+ * byte; `room` is its size in bytes, to which it is cut. NULL and 0: nobody wants to know. Errors are, besides those of
+ * the system: -EINVAL if the path does not end with a name ("", "/", "." or ".." at the end); -EAGAIN if others have
+ * moved a directory of the tree while the call was in it; then the call has ended there.
+ *
+ * While others make files in the tree, the call goes on removing them. An interruption comes between two names, at most
+ * 32 names later. What was removed stays so, and strand_exception_progress says how many names that are.
+ *
+ * Cost: three descriptors. A round trip for each 32 names. For each directory that is not empty about ten system calls
+ * and, while the call is in it, its name and 64 bytes of memory; the depth of a tree has no other limit.
+ */
+STRAND_BLOCKS int strand_file_remove_tree(int dir, const char *path, char *failed, size_t room);
 
 /** An entry of a directory. */
 typedef struct strand_file_entry {

@@ -638,6 +638,40 @@ int64_t arch_file_load(int dir, const char *path, size_t max_size, char **out);
 /* Replace a whole file by way of one beside it, on disk. Writes to the path meanwhile. */
 int arch_file_store(int dir, char *path, const void *bytes, size_t size, unsigned mode);
 
+/* ---- file_path.c: calls of several system calls; as those of file.c -------------------------------------------- */
+
+enum { ARCH_FILE_DIRECTORY = 0200000 }; /* the flag of an open */
+enum {
+    ARCH_FILE_MODE = 1,
+    ARCH_FILE_USER = 2,
+    ARCH_FILE_GROUP = 4,
+    ARCH_FILE_ACCESSED = 8,
+    ARCH_FILE_MODIFIED = 16,
+    ARCH_FILE_ALL = 31
+};
+/* Set what ARCH_FILE_... say: owner and group, then the mode, then the times. */
+int arch_file_set(int dir, const char *path, int flags, unsigned what, const struct stat *status);
+/* Make a directory and the parents that are missing; 0: it is there. Writes to the path meanwhile. */
+int arch_file_make_directories(int dir, char *path, unsigned mode);
+/* Make a file, or a directory with ARCH_FILE_DIRECTORY, with new letters instead of the XXXXXX at the end of the path.
+ * Returns a descriptor. */
+int arch_file_open_temporary(int dir, char *path, int flags);
+/* Put the absolute path without links into `out`. Returns its length. */
+int arch_file_resolve(int dir, const char *path, char *out, size_t room);
+
+/* ---- file_tree.c: removing a tree of directories; as functions of file.c, but never -EINTR ------------------------
+ */
+
+struct arch_tree;
+/* Begin. `failed` gets the path of the first name that can't be removed, cut to the room. Returns 0, with *out a tree
+ * that the caller closes, or a negated errno code. */
+int arch_tree_open(int dir, const char *path, char *failed, size_t room, struct arch_tree **out);
+/* Remove up to `steps` names. Returns whether that was all. */
+bool arch_tree_remove(struct arch_tree *tree, int steps);
+int arch_tree_error(const struct arch_tree *tree);        /* the first one, or 0 */
+uint64_t arch_tree_removed(const struct arch_tree *tree); /* names so far */
+void arch_tree_close(struct arch_tree *tree);
+
 /* ---- changes.c: changes of files and directories ------------------------------------------------------------- */
 
 struct arch_change {

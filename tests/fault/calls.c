@@ -267,6 +267,12 @@ int fault_symlinkat(const char *target, int dir, const char *path);
 ssize_t fault_readlinkat(int dir, const char *path, char *target, size_t room);
 int fault_unlinkat(int dir, const char *path, int flags);
 int fault_mkdirat(int dir, const char *path, mode_t mode);
+int fault_fchmodat(int dir, const char *path, mode_t mode, int flags);
+int fault_fchmod(int fd, mode_t mode);
+int fault_fchownat(int dir, const char *path, uid_t user, gid_t group, int flags);
+int fault_fchown(int fd, uid_t user, gid_t group);
+int fault_utimensat(int dir, const char *path, const struct timespec times[2], int flags);
+int fault_futimens(int fd, const struct timespec times[2]);
 ssize_t fault_getdents64(int fd, void *buffer, size_t size);
 off_t fault_lseek(int fd, off_t offset, int whence);
 int fault_pipe2(int fds[2], int flags);
@@ -684,7 +690,8 @@ int fault_openat(int dir, const char *path, int flags, ...)
     va_start(args, flags);
     mode_t mode = va_arg(args, mode_t);
     va_end(args);
-    return refused(PART_openat) ? -1 : descriptor(openat(dir, path, flags, mode), CALLER);
+    bool of_tree = flags & O_DIRECTORY && flags & (O_PATH | O_NOFOLLOW);
+    return refused(of_tree ? PART_openat_tree : PART_openat) ? -1 : descriptor(openat(dir, path, flags, mode), CALLER);
 }
 
 ssize_t fault_preadv(int fd, const struct iovec *parts, int count, off_t offset)
@@ -770,6 +777,36 @@ int fault_unlinkat(int dir, const char *path, int flags)
 int fault_mkdirat(int dir, const char *path, mode_t mode)
 {
     return refused(PART_mkdirat) ? -1 : mkdirat(dir, path, mode);
+}
+
+int fault_fchmodat(int dir, const char *path, mode_t mode, int flags)
+{
+    return refused(PART_fchmodat) ? -1 : fchmodat(dir, path, mode, flags);
+}
+
+int fault_fchmod(int fd, mode_t mode)
+{
+    return refused(PART_fchmod) ? -1 : fchmod(fd, mode);
+}
+
+int fault_fchownat(int dir, const char *path, uid_t user, gid_t group, int flags)
+{
+    return refused(PART_fchownat) ? -1 : fchownat(dir, path, user, group, flags);
+}
+
+int fault_fchown(int fd, uid_t user, gid_t group)
+{
+    return refused(PART_fchown) ? -1 : fchown(fd, user, group);
+}
+
+int fault_utimensat(int dir, const char *path, const struct timespec times[2], int flags)
+{
+    return refused(PART_utimensat) ? -1 : utimensat(dir, path, times, flags);
+}
+
+int fault_futimens(int fd, const struct timespec times[2])
+{
+    return refused(PART_futimens) ? -1 : futimens(fd, times);
 }
 
 ssize_t fault_getdents64(int fd, void *buffer, size_t size)

@@ -161,6 +161,68 @@ FAULT_WORKLOAD(files, RUN_ALONE | RUN_PAIR, root,
                .options.files = STRAND_FILES_THREADS) /* a seed ends at bytes without memory */
 FAULT_WORKLOAD(uring, RUN_ALONE | RUN_PAIR, root, )   /* a seeded run has no ring */
 
+/* A directory with a tree "t" and a file "f", removed by calls that do not fail. */
+struct grove {
+    char path[64];
+    int dir;
+};
+
+static void grove_remove(struct grove *grove)
+{
+    static const char *const names[] = {"t/d/a", "t/d/e", "t/d", "t/s", "t/b", "t", "f"};
+    fault_close_fd(&grove->dir);
+    int dir = open(grove->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (unlinkat(dir, names[i], 0) != 0)
+            (void)unlinkat(dir, names[i], AT_REMOVEDIR);
+    close(dir);
+    if (dir >= 0)
+        FAULT_CHECK(rmdir(grove->path) == 0); /* nothing else was left there */
+}
+
+static void set(const struct grove *grove)
+{
+    const unsigned all = STRAND_FILE_MODE | STRAND_FILE_USER | STRAND_FILE_GROUP | STRAND_FILE_MODIFIED;
+    const struct stat wanted = {.st_mode = 0750, .st_uid = getuid(), .st_gid = getgid(), .st_mtim = {1000, 0}};
+    struct stat status;
+    strand_must(strand_file_set(grove->dir, "t", 0, all, &wanted));
+    strand_must(strand_file_set(grove->dir, "", AT_EMPTY_PATH, all, &wanted));
+    FAULT_CHECK(fstatat(grove->dir, "t", &status, 0) == 0 && (status.st_mode & 0777) == 0750);
+    FAULT_CHECK(status.st_mtime == 1000);
+}
+
+static void make_temporary(const struct grove *grove)
+{
+    char name[] = "XXXXXX";
+    FAULT_FD int fd = strand_file_open_temporary(grove->dir, name, 0);
+    FAULT_CHECK(fd < 0 || unlinkat(grove->dir, name, 0) == 0);
+    strand_must(fd);
+}
+
+static void *trees(void *arg)
+{
+    __attribute__((cleanup(grove_remove))) struct grove grove = {.path = "/tmp/strand-fault-XXXXXX", .dir = -1};
+    char path[64], failed[16] = "";
+    grove.dir = (int)strand_must(strand_file_open_temporary(AT_FDCWD, grove.path, O_DIRECTORY));
+    make_temporary(&grove);
+    strand_must(strand_file_make_directories(grove.dir, "t/d/e", 0700));
+    strand_must(strand_file_store(grove.dir, "t/d/a", "x", 1, 0600));
+    strand_must(strand_file_store(grove.dir, "t/b", "x", 1, 0600));
+    strand_must(strand_file_symlink("..", grove.dir, "t/s"));
+    strand_must(strand_file_store(grove.dir, "f", "x", 1, 0600));
+    set(&grove);
+    FAULT_CHECK(strand_must(strand_file_resolve(grove.dir, "t/s/f", path, sizeof path)) > 0);
+    FAULT_CHECK(strcmp(path + strlen(path) - 2, "/f") == 0);
+    int error = strand_file_remove_tree(grove.dir, "t", failed, sizeof failed);
+    struct stat status;
+    FAULT_CHECK(error || fstatat(grove.dir, "t", &status, 0) != 0);
+    FAULT_CHECK(fstatat(grove.dir, "f", &status, 0) == 0);
+    strand_must(error);
+    return arg ? arg : FAULT_DONE;
+}
+
+FAULT_WORKLOAD(trees, RUN_ALONE | RUN_PAIR, trees, .options.files = STRAND_FILES_THREADS)
+
 static void change_removed(char (*path)[32])
 {
     (void)rmdir(*path);

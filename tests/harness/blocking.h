@@ -173,6 +173,21 @@ static inline int64_t load(struct things *t)
     return size;
 }
 
+static inline int64_t open_temporary(struct things *t)
+{
+    char path[] = "XXXXXX";
+    int fd = strand_file_open_temporary(t->directory, path, O_DIRECTORY);
+    if (fd >= 0)
+        unlinkat(t->directory, path, AT_REMOVEDIR);
+    return closed(fd);
+}
+
+static inline int64_t resolve(struct things *t)
+{
+    char path[64];
+    return strand_file_resolve(t->directory, "a", path, sizeof path);
+}
+
 static inline int64_t receive_change(struct things *t)
 {
     strand_change change;
@@ -283,6 +298,13 @@ static inline int64_t receive_passed(struct things *t)
     ROW(strand_file_read_link, "strand_file_read_link", strand_file_read_link(t->directory, "s", (char[8]){0}, 8))     \
     ROW(strand_file_unlink, "strand_file_unlink", strand_file_unlink(t->directory, "d", AT_REMOVEDIR))                 \
     ROW(strand_file_make_directory, "strand_file_make_directory", strand_file_make_directory(t->directory, "b", 0700)) \
+    ROW(strand_file_make_directories, "strand_file_make_directories",                                                  \
+        strand_file_make_directories(t->directory, "b/c", 0700))                                                       \
+    ROW(strand_file_remove_tree, "strand_file_remove_tree", strand_file_remove_tree(t->directory, "d", NULL, 0))       \
+    ROW(strand_file_open_temporary, "strand_file_open_temporary", open_temporary(t))                                   \
+    ROW(strand_file_set, "strand_file_set",                                                                            \
+        strand_file_set(t->directory, "a", 0, STRAND_FILE_MODE, &(struct stat){.st_mode = 0600}))                      \
+    ROW(strand_file_resolve, "strand_file_resolve", resolve(t))                                                        \
     ROW(strand_file_list, "strand_file_list", strand_file_list(t->directory, &(strand_file_entry){0}, 1))              \
     ROW(strand_file_load, "strand_file_load", load(t))                                                                 \
     ROW(strand_file_store, "strand_file_store", strand_file_store(t->directory, "b", "x", 1, 0600))                    \

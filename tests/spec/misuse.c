@@ -140,7 +140,7 @@ TEST_PROGRAM(misuse_of_processes_is_reported)
 
 TEST_PROGRAM(misuse_of_files_is_reported)
 {
-    check_cases("file_misuse", 24);
+    check_cases("file_misuse", 32);
 }
 
 TEST_PROGRAM(misuse_of_sockets_is_reported)
