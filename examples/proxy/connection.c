@@ -11,15 +11,10 @@
 #include <sys/socket.h>
 
 enum { NO_STATUS = 499 };
+/* What TLS holds already is read at once. */
+static const int64_t held_pause = STRAND_S;
 
 /* ---- idle connections ------------------------------------------------------------------------ */
-
-/* Its strand reads the end. If something has come, that is read and served. Under the lock, where the strand still has
- * the descriptor. */
-static bool end_if_quiet(struct connection *c)
-{
-    return stream_is_quiet(&c->stream) && strand_shutdown(c->stream.fd, SHUT_RD) == 0;
-}
 
 static void enlist(struct connection *c)
 {
@@ -30,7 +25,7 @@ static void enlist(struct connection *c)
     *server->idle_end = c;
     server->idle_end = &c->next;
     if (server->draining) /* set before the list is gone through */
-        end_if_quiet(c);
+        strand_event_set(&c->leave);
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -49,17 +44,20 @@ static void delist(struct connection *c)
     pthread_mutex_lock(&c->server->lock);
     if (c->at)
         take_off(c);
+    strand_event_clear(&c->leave);
     pthread_mutex_unlock(&c->server->lock);
 }
 
 bool end_idle(struct server *server, bool all)
 {
     pthread_mutex_lock(&server->lock);
-    bool any = false;
-    while (server->idle && (all || !any)) {
+    bool any = server->idle;
+    while (server->idle) {
         struct connection *c = server->idle;
-        any |= end_if_quiet(c);
+        strand_event_set(&c->leave);
         take_off(c);
+        if (!all)
+            break;
     }
     pthread_mutex_unlock(&server->lock);
     return any;
@@ -134,6 +132,8 @@ static void begin_request(struct connection *c)
     memset(&c->x.times, 0, sizeof c->x.times);
     c->x.times.begun = strand_now().ns;
     c->out.data = 0;
+    c->upload.moved = c->out.pace.moved = 0;
+    c->upload.waited = c->out.pace.waited = 0;
     c->active = true;
     c->server->begun++;
 }
@@ -197,13 +197,25 @@ static bool serve_request(struct connection *c)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+/* The connection is in the list. False: nothing has come, and it has to end or the time is over. */
+static bool await_bytes(struct connection *c, int64_t limit)
+{
+    strand_case cases[] = {
+        strand_on_ready(c->stream.fd, STRAND_READABLE),
+        strand_on_event(&c->leave),
+        strand_on_time(strand_in(limit)),
+    };
+    return strand_select(cases, 3, STRAND_SELECT_ORDERED) == 0;
+}
+
 /* The client may still be sending, and closing at once would reset the connection: it would lose the answer. */
 static void linger(struct connection *c)
 {
     int64_t end = strand_in(c->server->limits.head).ns, left;
     stream_end(&c->stream, c->server->limits.idle);
     enlist(c); /* it need not be waited for */
-    while ((left = end - strand_now().ns) > 0 && stream_read(&c->stream, c->in, sizeof c->in, left) > 0)
+    while ((left = end - strand_now().ns) > 0 && await_bytes(c, left) &&
+           stream_read(&c->stream, c->in, sizeof c->in, left) > 0)
         continue;
 }
 
@@ -226,13 +238,24 @@ static void next_request(struct connection *c)
     c->framing = (struct framing){.place = BLANK_LINE, .most = FRAMING_MOST};
 }
 
+/* TLS may hold bytes, or the end, of which the descriptor shows nothing: there a read comes first. */
+static int64_t read_first(struct connection *c)
+{
+    const struct limits *limits = &c->server->limits;
+    int64_t held = limits->keep_alive < held_pause ? limits->keep_alive : held_pause;
+    int64_t got = c->stream.tls ? stream_read(&c->stream, c->in, HEAD_MOST, held) : -ETIMEDOUT;
+    if (got == -ETIMEDOUT && await_bytes(c, limits->keep_alive))
+        got = stream_read(&c->stream, c->in, HEAD_MOST, limits->head);
+    return got;
+}
+
 /* False: there is none, and nothing is owed. */
 static bool await_request(struct connection *c)
 {
     if (c->end)
         return true;
     enlist(c);
-    int64_t got = stream_read(&c->stream, c->in, HEAD_MOST, c->server->limits.keep_alive);
+    int64_t got = read_first(c);
     delist(c);
     if (got <= 0)
         return false;

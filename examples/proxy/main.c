@@ -143,8 +143,8 @@ static void read_options(struct server *server, int argc, char **argv)
         {"idle", 0, "S", "seconds in which a body, or a WebSocket, has to go on (default 60)",
          OPTION_TIME(limits->idle, STRAND_S, 0.001L, 1e6L)},
         {"rate", 'R', "N",
-         "bytes per second that a client has to send of a body, or to take of an answer, averaged over\neach --idle in "
-         "which it is waited for (default 500; 0: any)",
+         "bytes per second that a client has to send of a body, before the answer begins, or to take of an\nanswer, "
+         "averaged over each --idle in which it is waited for (default 500; 0: any)",
          OPTION_NUMBER(server->least_rate, 0, 1000000000)},
         {"whole", 0, "S", "seconds for a request from its head to its answer's end (default 0: no limit)",
          OPTION_TIME(limits->whole, STRAND_S, 0, 1e6L)},

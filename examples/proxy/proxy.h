@@ -269,6 +269,7 @@ struct exchange {
 struct connection {
     struct server *server;
     struct connection *next, **at; /* of the idle ones; at: NULL if it is not among them */
+    strand_event leave;            /* set while it is among them, if it has to end */
     struct stream stream;
     char peer[STRAND_PEER_ROOM]; /* with its port */
     char address[STRAND_PEER_ROOM];

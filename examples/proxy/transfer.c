@@ -61,7 +61,8 @@ static void read_body(struct connection *c)
     int64_t limit = c->server->limits.idle, begun = strand_now().ns;
     int64_t got =
         stream_read(&c->stream, c->in + base, BUFFER_MOST - base, limit + (unasked ? c->server->limits.response : 0));
-    if (got == -ETIMEDOUT || (got > 0 && !unasked && !keeps_pace(&c->upload, begun, got, limit)))
+    bool timed = got > 0 && !unasked && !c->x.heard; /* it may wait for the answer */
+    if (got == -ETIMEDOUT || (timed && !keeps_pace(&c->upload, begun, got, limit)))
         refuse_request(c, 408, "the body comes too slowly");
     if (got <= 0)
         strand_throw(&CLIENT_GONE, "%s went away in the middle of a body", c->peer);

@@ -271,7 +271,7 @@ def clients_that_are_slow_on_purpose(folder):
         while True:
             wire.send(b"x" * 100000)
 
-    with Proxy(folder, Backend(serve), args=["--idle=0.3", "--rate=100000000"]) as proxy:
+    with Proxy(folder, Backend(serve), args=["--idle=1", "--rate=1000000000"]) as proxy:
         wire = proxy.dial()
         wire.send(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 3000\r\n\r\n")
         drip(wire, b"x", 0.01)

@@ -54,7 +54,7 @@ class Wire:
     def sip(self):
         """Reads a little, if there is anything."""
         try:
-            self.sock.recv(1000)
+            self.sock.recv(200000)
         except ConnectionError:
             pass
         return True
