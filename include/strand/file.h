@@ -32,11 +32,12 @@
  *
  * Interruption: a call that an interrupted strand has not begun has no effect. A call that changes a file, a directory
  * or the position of a descriptor is finished once it has begun, and returns its result; the next call is interrupted
- * then. So such a call has happened or was interrupted, never both. A read at an offset, a load, a stat, a look-up of a
- * link's target, and an open that neither makes nor empties a file are left to their threads or to the kernel, which
- * cancels them if it can, and the strand goes on at once. (An open that was left may still wake the other side of a
- * FIFO, or start a device.) Buffers of the caller are never touched after a call has returned or thrown. The end of the
- * pool waits for the calls that were left.
+ * then. So such a call has happened or was interrupted, never both; only strand_file_remove_tree ends in the middle,
+ * between two names. A read at an offset, a load, a stat, a look-up of a link's target or of a file's path, and an open
+ * that neither makes nor empties a file are left to their threads or to the kernel, which cancels them if it can, and
+ * the strand goes on at once. (An open that was left may still wake the other side of a FIFO, or start a device.)
+ * Buffers of the caller are never touched after a call has returned or thrown. The end of the pool waits for the calls
+ * that were left.
  *
  * Which callers:
  *

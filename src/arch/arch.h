@@ -663,8 +663,8 @@ int arch_file_resolve(int dir, const char *path, char *out, size_t room);
  */
 
 struct arch_tree;
-/* Begin. `failed` gets the path of the first name that can't be removed, cut to the room. Returns 0, with *out a tree
- * that the caller closes, or a negated errno code. */
+/* Begin. `failed` gets the path of the first name that can't be removed, cut to the room; until the caller closes the
+ * tree, which is *out. Returns 0, or a negated errno code: then there is neither. */
 int arch_tree_open(int dir, const char *path, char *failed, size_t room, struct arch_tree **out);
 /* Remove up to `steps` names. Returns whether that was all. */
 bool arch_tree_remove(struct arch_tree *tree, int steps);

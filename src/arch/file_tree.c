@@ -305,8 +305,6 @@ int arch_tree_open(int dir, const char *path, char *failed, size_t room, struct 
         name = open_parent(tree, dir);
     }
     if (name < 0 && name != -ENOENT) {
-        if (room)
-            snprintf(failed, room, "%s", path);
         arch_tree_close(tree);
         return (int)name;
     }

@@ -21,8 +21,8 @@
  * NOT DONE  reads on the calling thread that may block: all strands of the pool would wait for the disk. Leaving a
  *           write: nobody would know whether it happened. The caller's buffer in a read that is left: the system would
  *           write to memory that is another object's by then.
- * TESTED BY tests/spec/file.c, tests/spec/file_uring.c, tests/spec/file_send.c, tests/spec/file_tree.c,
- *           tests/fault/files.c.
+ * TESTED BY tests/spec/file.c, tests/spec/file_uring.c, tests/spec/file_send.c, tests/spec/file_path.c,
+ *           tests/spec/file_tree.c, tests/fault/files.c.
  */
 #ifndef IO_FILE_H
 #define IO_FILE_H

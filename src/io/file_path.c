@@ -136,6 +136,16 @@ static void close_tree(struct file_op *op)
         arch_tree_close(tree);
 }
 
+/* Says which name could not be removed. */
+static void tell(const char *path, char *failed, size_t room)
+{
+    size_t length = room ? least(strlen(path), room - 1) : 0;
+    if (room) {
+        memcpy(failed, path, length);
+        failed[length] = 0;
+    }
+}
+
 int strand_file_remove_tree(int dir, const char *path, char *failed, size_t room)
 {
     struct file_call call;
@@ -145,8 +155,10 @@ int strand_file_remove_tree(int dir, const char *path, char *failed, size_t room
     size_t most = least(room, PATH_ROOM);
     int error = file_begin_named(&call, &op, dir, path, run_remove_tree, sizeof(struct arch_tree *) + most,
                                  "strand_file_remove_tree");
-    if (error)
+    if (error) {
+        tell(path, failed, room);
         return error;
+    }
     *(struct arch_tree **)op->out = NULL;
     op->size = (int64_t)most;
     do {
@@ -158,8 +170,8 @@ int strand_file_remove_tree(int dir, const char *path, char *failed, size_t room
         }
     } while (op->result > 0);
     error = (int)op->result;
-    if (error && most)
-        strcpy(failed, (char *)op->out + sizeof(struct arch_tree *));
+    if (error)
+        tell(*(struct arch_tree **)op->out ? (char *)op->out + sizeof(struct arch_tree *) : path, failed, room);
     close_tree(op);
     free(op);
     return (int)file_end(&call, error);
