@@ -89,9 +89,12 @@ struct stapler {
     int version;
 };
 
+static bool staple_asked; /* whether the last client has asked */
+
 static inline int staple_given(SSL *ssl, void *arg)
 {
     const struct response *staple = arg;
+    staple_asked = true;
     if (!staple)
         return SSL_TLSEXT_ERR_NOACK;
     SSL_set_tlsext_status_ocsp_resp(ssl, OPENSSL_memdup(staple->der, (size_t)staple->size), staple->size);
@@ -148,6 +151,7 @@ static inline void *serve_staple(void *stapler)
 static inline int visit_stapler(struct stapler stapler, const char *host)
 {
     open_pair();
+    staple_asked = false;
     client = strand_tls_client(trusting, pair[0], host);
     STRAND_SCOPE(scope);
     strand s = strand_spawn(scope, serve_staple, &stapler);

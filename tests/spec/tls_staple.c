@@ -166,6 +166,18 @@ TEST_INSIDE(a_staple_whose_signature_is_wrong_is_not_believed)
     check_useless_bytes(&damaged, "is not signed by the certificate's authority");
 }
 
+TEST_INSIDE(a_client_asks_for_a_staple_where_it_checks_certificates)
+{
+    make_usual();
+    check_visit((struct stapler){.own = &server}, false, NULL);
+    CHECK(staple_asked);
+    open_contexts(STRAND_TLS_ATTR(.unverified = true), NULL);
+    CHECK_EQ(visit_stapler((struct stapler){.own = &server}, "example.org"), 0);
+    CHECK(!staple_asked);
+    CHECK_EQ(strand_tls_close(client), 0);
+    close_contexts();
+}
+
 TEST_INSIDE(a_server_without_a_staple_is_refused_if_one_is_required)
 {
     make_others();

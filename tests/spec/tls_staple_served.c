@@ -12,7 +12,8 @@
 #include <unistd.h>
 
 static struct made second, demanding, between, below, stranger;
-static struct response good, longer, of_second, of_demanding;
+static struct made twin; /* the number is that of `server`, by another authority */
+static struct response good, longer, endless, of_second, of_demanding;
 static char below_chain[16384];
 
 static void make_others(void)
@@ -26,9 +27,12 @@ static void make_others(void)
     MAKE(&between, .subject = "between", .issuer = &authority, .authority = true);
     MAKE(&below, .subject = "below", .names = "DNS:example.org", .issuer = &between);
     MAKE(&stranger, .subject = "stranger", .authority = true);
+    MAKE(&twin, .subject = "twin", .issuer = &stranger);
+    CHECK(X509_set_serialNumber(twin.certificate, X509_get_serialNumber(server.certificate)));
     snprintf(below_chain, sizeof below_chain, "%s%s", below.pem, between.public_pem);
     RESPOND(&good, .certificate = &server);
     RESPOND(&longer, .certificate = &server, .to = 7200);
+    RESPOND(&endless, .certificate = &server, .endless = true);
     RESPOND(&of_second, .certificate = &second);
     RESPOND(&of_demanding, .certificate = &demanding);
 }
@@ -111,6 +115,18 @@ TEST_INSIDE(a_staple_that_has_run_out_is_not_sent_and_can_be_replaced)
     CHECK_EQ(strand_tls_context_replace(serving, newer), 0);
     CHECK(gets_staple("example.org"));
     strand_tls_context_close(newer);
+    close_contexts();
+    later = 0;
+}
+
+TEST_INSIDE(a_staple_that_does_not_say_until_when_is_sent_for_a_day)
+{
+    make_others();
+    open_contexts(REQUIRING, STAPLING(endless));
+    later = 22 * 3600; /* it is an hour old */
+    CHECK(gets_staple("example.org"));
+    later = 23 * 3600 + 60;
+    check_refused("no OCSP response is stapled, which this client requires");
     close_contexts();
     later = 0;
 }
@@ -214,6 +230,7 @@ TEST_INSIDE(a_response_that_is_not_good_makes_no_context)
     make_others();
     check_no_staple(server.pem, (struct answer){.certificate = &second},
                     "OCSP response of a text: it is for another certificate; ask the responder for the first of");
+    check_no_staple(server.pem, (struct answer){.certificate = &twin, .issuer = &stranger}, "for another certificate");
     check_no_staple(server.pem, (struct answer){.certificate = &server, .from = -7200, .to = -60},
                     "it has expired; fetch a new one from the responder");
     check_no_staple(server.pem, (struct answer){.certificate = &server, .from = -7200, .to = -3600}, "it has expired;");
