@@ -90,6 +90,25 @@ static bool let_go(struct thread *thread, struct pool *pool, struct file_op *op,
     return *fate != FILE_NOT_RUN;
 }
 
+/* Let the op go, or wait for its end. A thread may be about to begin it, and may find that the kernel has no memory for
+ * that: so this is no wait for the kernel before the kernel has the op. */
+static enum file_fate settle(struct thread **thread, struct cb *me, struct pool *pool, struct file_op *op, bool leaves)
+{
+    enum file_fate fate;
+    while (!let_go(*thread, pool, op, leaves, &fate)) {
+        pool_uring_lock(*thread, pool);
+        bool begun = pool_uring_has_begun(pool, &op->entry);
+        pool_uring_unlock(*thread, pool);
+        if (begun) {
+            while (!await(thread, me, pool, op, WAIT_FLOOR_MOST))
+                ;
+            break;
+        }
+        *thread = thread_yield(*thread);
+    }
+    return fate;
+}
+
 /* The strand is interrupted. Returns how the op ends for it. */
 static enum file_fate give_up(struct thread **thread, struct cb *me, struct pool *pool, struct file_op *op, bool leaves)
 {
@@ -97,9 +116,7 @@ static enum file_fate give_up(struct thread **thread, struct cb *me, struct pool
     if (!let_go(*thread, pool, op, false, &fate)) {
         if (op->kind != ARCH_URING_ALLOCATE) /* half of which may have happened */
             pool_uring_cancel(*thread, pool, &op->entry);
-        if (!let_go(*thread, pool, op, leaves, &fate))
-            while (!await(thread, me, pool, op, WAIT_FLOOR_MOST))
-                ;
+        fate = settle(thread, me, pool, op, leaves);
     }
     if (fate == FILE_INTERRUPTED || fate == FILE_LEFT)
         return fate;
