@@ -150,6 +150,9 @@ struct strand_tls {
 
 /* ---- tls_context.c ------------------------------------------------------------------------------------------ */
 
+/** For OpenSSL's readers of PEM. */
+int tls_no_passphrase(char *text, int room, int writing, void *arg);
+
 /** Load the system's trust if none was given: it takes some milliseconds, which a server does not need. Returns whether
  * that is possible. */
 bool tls_context_trust(strand_tls_context *context);
@@ -180,6 +183,8 @@ strand_tls_context *tls_context_named(strand_tls_context *context, const char *a
 void tls_sessions_open(strand_tls_context *context, bool resumes);
 /** Let a client's stream resume a session of its context and its host, if there is one. */
 void tls_sessions_resume(strand_tls *tls);
+/** Let nothing of a stream's host be resumed: its certificate has been revoked. */
+void tls_sessions_forget(strand_tls *tls);
 void tls_sessions_free(struct tls_session *sessions);
 
 /* ---- tls_ocsp.c ------------------------------------------------------------------------------------------------ */
@@ -200,9 +205,9 @@ enum tls_fault {
 
 /* What a response has to answer. */
 struct tls_asked {
-    X509 *certificate, *issuer; /* the issuer: NULL if it is not known */
-    STACK_OF(X509) * others;    /* certificates that may lead from the signer to the store, or NULL */
-    X509_STORE *store;          /* which signers to trust; NULL: the signature is not checked */
+    X509 *certificate;
+    X509 *issuer; /* who is trusted to sign the response; NULL if it is not known: the signature is not checked */
+    int level;    /* OpenSSL's security level of the keys that sign it */
 };
 
 struct tls_finding {

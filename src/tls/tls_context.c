@@ -22,7 +22,7 @@ const char *tls_pem_name(const char *pem)
 }
 
 /* No passphrase is asked for: that would block at the terminal. */
-static int no_passphrase(char *text, int room, int writing, void *arg)
+int tls_no_passphrase(char *text, int room, int writing, void *arg)
 {
     (void)text, (void)room, (void)writing, (void)arg;
     return -1;
@@ -41,11 +41,11 @@ static bool at_end(void)
 /* The own certificate, and those between it and the root. Returns whether all were read. */
 static bool read_chain(SSL_CTX *ssl, BIO *file)
 {
-    X509 *own = PEM_read_bio_X509_AUX(file, NULL, no_passphrase, NULL);
+    X509 *own = PEM_read_bio_X509_AUX(file, NULL, tls_no_passphrase, NULL);
     bool good = own && SSL_CTX_use_certificate(ssl, own) == 1;
     X509_free(own);
     while (good) {
-        X509 *next = PEM_read_bio_X509(file, NULL, no_passphrase, NULL);
+        X509 *next = PEM_read_bio_X509(file, NULL, tls_no_passphrase, NULL);
         if (!next)
             return at_end();
         good = SSL_CTX_add0_chain_cert(ssl, next) == 1;
@@ -57,7 +57,7 @@ static bool read_chain(SSL_CTX *ssl, BIO *file)
 
 static bool read_key(SSL_CTX *ssl, BIO *file)
 {
-    EVP_PKEY *key = PEM_read_bio_PrivateKey(file, NULL, no_passphrase, NULL);
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(file, NULL, tls_no_passphrase, NULL);
     /* A key of another type than the certificate's would be taken as the key of a further certificate. */
     bool good = key && SSL_CTX_use_PrivateKey(ssl, key) == 1 && SSL_CTX_check_private_key(ssl) == 1;
     EVP_PKEY_free(key);
@@ -68,7 +68,7 @@ static bool read_trust(SSL_CTX *ssl, BIO *file)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(ssl);
     int count = 0;
-    for (X509 *root; (root = PEM_read_bio_X509_AUX(file, NULL, no_passphrase, NULL)); count++) {
+    for (X509 *root; (root = PEM_read_bio_X509_AUX(file, NULL, tls_no_passphrase, NULL)); count++) {
         bool good = X509_STORE_add_cert(store, root) == 1 && SSL_CTX_add_client_CA(ssl, root) == 1;
         X509_free(root);
         if (!good)
@@ -81,7 +81,7 @@ static bool read_revoked(SSL_CTX *ssl, BIO *file)
 {
     X509_STORE *store = SSL_CTX_get_cert_store(ssl);
     int count = 0;
-    for (X509_CRL *list; (list = PEM_read_bio_X509_CRL(file, NULL, no_passphrase, NULL)); count++) {
+    for (X509_CRL *list; (list = PEM_read_bio_X509_CRL(file, NULL, tls_no_passphrase, NULL)); count++) {
         bool good = X509_STORE_add_crl(store, list) == 1;
         X509_CRL_free(list);
         if (!good)

@@ -41,12 +41,13 @@ const char *tls_ocsp_remedy(enum tls_fault fault)
     return faults[fault].remedy;
 }
 
-/* A failure by the first error that OpenSSL has noted. */
+/* A failure by the first error that OpenSSL has noted, unless memory was short. Empties the queue. */
 static enum tls_fault fault_of(struct tls_finding *finding, enum tls_fault fault)
 {
-    unsigned long error = ERR_peek_error();
-    if (ERR_GET_REASON(error) == ERR_R_MALLOC_FAILURE)
-        return TLS_NO_MEMORY;
+    unsigned long error = ERR_peek_error(), next;
+    while ((next = ERR_get_error()))
+        if (ERR_GET_REASON(next) == ERR_R_MALLOC_FAILURE)
+            return TLS_NO_MEMORY;
     finding->detail = error ? ERR_reason_error_string(error) : NULL;
     return fault;
 }
@@ -77,17 +78,25 @@ static bool is_for(OCSP_SINGLERESP *single, const struct tls_asked *asked)
            (X509_pubkey_digest(asked->issuer, by, digest, &size) == 1 && is_digest(key, digest, size));
 }
 
+/* What a response says of a certificate, or NULL. A response may say it by several digests: then the worst counts. */
 static OCSP_SINGLERESP *find(OCSP_BASICRESP *basic, const struct tls_asked *asked)
 {
-    for (int i = 0; i < OCSP_resp_count(basic); i++)
-        if (is_for(OCSP_resp_get0(basic, i), asked))
-            return OCSP_resp_get0(basic, i);
-    return NULL;
+    OCSP_SINGLERESP *found = NULL;
+    for (int i = 0; i < OCSP_resp_count(basic); i++) {
+        OCSP_SINGLERESP *single = OCSP_resp_get0(basic, i);
+        if (!is_for(single, asked))
+            continue;
+        if (OCSP_single_get0_status(single, NULL, NULL, NULL, NULL) == V_OCSP_CERTSTATUS_REVOKED)
+            return single;
+        if (!found || OCSP_single_get0_status(found, NULL, NULL, NULL, NULL) == V_OCSP_CERTSTATUS_GOOD)
+            found = single;
+    }
+    return found;
 }
 
 /* ---- until when ------------------------------------------------------------------------------------------------- */
 
-/* OpenSSL compares times of this form only: those of others would never be over. */
+/* OpenSSL compares times of this form only. A time of another form would never be over. */
 static bool is_usual(const ASN1_GENERALIZEDTIME *time)
 {
     return !time || ASN1_STRING_length(time) == (int)sizeof "YYYYMMDDHHMMSSZ" - 1;
@@ -119,10 +128,28 @@ static enum tls_fault check_time(struct tls_finding *finding, ASN1_GENERALIZEDTI
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
-/* The signer is the issuer, or the issuer has given it a certificate for that. */
+/* The signer is the issuer, or the issuer has given it a certificate for that. Most responses that the issuer itself
+ * has signed do not contain its certificate. */
 static bool is_signed(OCSP_BASICRESP *basic, const struct tls_asked *asked)
 {
-    return OCSP_basic_verify(basic, asked->others, asked->store, OCSP_NOEXPLICIT) == 1;
+    STACK_OF(X509) *signers = sk_X509_new_null();
+    X509_STORE *store = X509_STORE_new();
+    bool good = signers && store && sk_X509_push(signers, asked->issuer) > 0 &&
+                X509_STORE_add_cert(store, asked->issuer) == 1 &&
+                X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN) == 1;
+    if (good)
+        X509_VERIFY_PARAM_set_auth_level(X509_STORE_get0_param(store), asked->level);
+    good = good && OCSP_basic_verify(basic, signers, store, OCSP_NOEXPLICIT) == 1;
+    X509_STORE_free(store);
+    sk_X509_free(signers);
+    return good;
+}
+
+/* Extensions that a reader has to understand (RFC 6960, 4.4). This one understands none. */
+static bool has_critical(OCSP_BASICRESP *basic, OCSP_SINGLERESP *single)
+{
+    return OCSP_BASICRESP_get_ext_by_critical(basic, 1, -1) >= 0 ||
+           OCSP_SINGLERESP_get_ext_by_critical(single, 1, -1) >= 0;
 }
 
 static enum tls_fault examine_basic(OCSP_BASICRESP *basic, const struct tls_asked *asked, struct tls_finding *finding)
@@ -130,7 +157,7 @@ static enum tls_fault examine_basic(OCSP_BASICRESP *basic, const struct tls_aske
     OCSP_SINGLERESP *single = find(basic, asked);
     if (!single)
         return fault_of(finding, TLS_OF_OTHER);
-    if (asked->store && !is_signed(basic, asked))
+    if (asked->issuer && !is_signed(basic, asked))
         return fault_of(finding, TLS_UNSIGNED);
     int reason = -1;
     ASN1_GENERALIZEDTIME *when, *from, *next;
@@ -139,7 +166,9 @@ static enum tls_fault examine_basic(OCSP_BASICRESP *basic, const struct tls_aske
         finding->detail = reason >= 0 ? OCSP_crl_reason_str(reason) : NULL;
         return TLS_REVOKED;
     }
-    return status == V_OCSP_CERTSTATUS_GOOD ? check_time(finding, from, next) : TLS_UNKNOWN;
+    if (status != V_OCSP_CERTSTATUS_GOOD)
+        return TLS_UNKNOWN;
+    return has_critical(basic, single) ? TLS_MALFORMED : check_time(finding, from, next);
 }
 
 static enum tls_fault examine(OCSP_RESPONSE *response, const struct tls_asked *asked, struct tls_finding *finding)

@@ -82,6 +82,24 @@ static struct tls_session *copy(strand_tls *tls, const SSL_SESSION *session)
     return NULL;
 }
 
+void tls_sessions_forget(strand_tls *tls)
+{
+    struct tls_session *forgotten = NULL;
+    CRYPTO_THREAD_write_lock(tls->context->lock);
+    for (struct tls_session **at = &tls->context->sessions; *at;) {
+        struct tls_session *entry = *at;
+        if (!tls->host || OPENSSL_strcasecmp(entry->host, tls->host) != 0) {
+            at = &entry->next;
+            continue;
+        }
+        *at = entry->next;
+        entry->next = forgotten;
+        forgotten = entry;
+    }
+    CRYPTO_THREAD_unlock(tls->context->lock);
+    tls_sessions_free(forgotten);
+}
+
 /* Under the lock: take what is too much, the oldest, out of the list. */
 static struct tls_session *take_surplus(strand_tls_context *context, const char *host)
 {

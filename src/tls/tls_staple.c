@@ -29,15 +29,16 @@
 
 /* ---- servers: reading a response ------------------------------------------------------------------------------- */
 
-/* More than any response has. */
-enum { MAX_STAPLE = 64 << 10 };
+/* OpenSSL's clients take messages of 16 KiB, which begin with 8 bytes. */
+enum { MAX_STAPLE = (16 << 10) - 8 };
 
-/* A text in PEM as DER. Returns whether it was one. */
+/* Turn a text in PEM into DER. Returns false if it is not one of a response. */
 static bool decode(struct tls_staple *staple)
 {
     unsigned char *der;
     BIO *text = BIO_new_mem_buf(staple->bytes, (int)staple->size);
-    bool good = text && PEM_bytes_read_bio(&der, &staple->size, NULL, PEM_STRING_OCSP_RESPONSE, text, NULL, NULL) == 1;
+    bool good = text && PEM_bytes_read_bio(&der, &staple->size, NULL, PEM_STRING_OCSP_RESPONSE, text, tls_no_passphrase,
+                                           NULL) == 1;
     BIO_free(text);
     if (!good)
         return false;
@@ -46,7 +47,8 @@ static bool decode(struct tls_staple *staple)
     return true;
 }
 
-/* Returns whether the file could be read. What is too much is cut off, and so not parsed. */
+/* Returns whether the file could be read. The rest of a file that is too large is left out: no parser takes the part.
+ */
 static bool read_file(struct tls_staple *staple, const char *path)
 {
     BIO *file = tls_pem_open(path);
@@ -62,7 +64,8 @@ static X509 *find_issuer(SSL_CTX *ssl, X509 *own)
     STACK_OF(X509) *chain = NULL;
     SSL_CTX_get0_chain_certs(ssl, &chain);
     for (int i = 0; i < sk_X509_num(chain); i++)
-        if (X509_check_issued(sk_X509_value(chain, i), own) == X509_V_OK)
+        if (X509_check_issued(sk_X509_value(chain, i), own) == X509_V_OK &&
+            X509_verify(own, X509_get0_pubkey(sk_X509_value(chain, i))) == 1)
             return sk_X509_value(chain, i);
     return X509_check_issued(own, own) == X509_V_OK ? own : NULL;
 }
@@ -70,14 +73,10 @@ static X509 *find_issuer(SSL_CTX *ssl, X509 *own)
 /* Whether a response is good for the context's certificate; its signature is checked if the context has the issuer. */
 static struct tls_finding examine_own(strand_tls_context *context)
 {
-    X509 *own = SSL_CTX_get0_certificate(context->ssl), *issuer = find_issuer(context->ssl, own);
-    X509_STORE *store = issuer ? X509_STORE_new() : NULL;
-    struct tls_finding finding = {.fault = TLS_NO_MEMORY};
-    if (!issuer || (store && X509_STORE_add_cert(store, issuer) == 1 &&
-                    X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN) == 1))
-        finding = tls_ocsp_examine(context->staple.bytes, context->staple.size,
-                                   (struct tls_asked){.certificate = own, .issuer = issuer, .store = store});
-    X509_STORE_free(store);
+    X509 *own = SSL_CTX_get0_certificate(context->ssl);
+    struct tls_asked asked = {own, find_issuer(context->ssl, own), SSL_CTX_get_security_level(context->ssl)};
+    ERR_clear_error(); /* of certificates that are not the issuer */
+    struct tls_finding finding = tls_ocsp_examine(context->staple.bytes, context->staple.size, asked);
     if (finding.fault == TLS_GOOD && X509_cmp_current_time(finding.until) < 0)
         finding.fault = TLS_OVER;
     return finding;
@@ -162,15 +161,13 @@ static int refuse_none(strand_tls *tls, X509 *certificate, bool by_certificate)
     return REFUSED;
 }
 
-/* A staple for a chain that was accepted. */
+/* A staple for a chain that was accepted: so its second certificate has issued the first one. */
 static struct tls_finding examine_peer(strand_tls *tls, STACK_OF(X509) * chain, const unsigned char *bytes, long size)
 {
     X509 *certificate = sk_X509_value(chain, 0);
-    return tls_ocsp_examine(bytes, size,
-                            (struct tls_asked){.certificate = certificate,
-                                               .issuer = sk_X509_num(chain) > 1 ? sk_X509_value(chain, 1) : certificate,
-                                               .others = chain,
-                                               .store = SSL_CTX_get_cert_store(tls->context->ssl)});
+    struct tls_asked asked = {certificate, sk_X509_num(chain) > 1 ? sk_X509_value(chain, 1) : certificate,
+                              SSL_get_security_level(tls->ssl)};
+    return tls_ocsp_examine(bytes, size, asked);
 }
 
 static int check_staple(strand_tls *tls)
@@ -196,12 +193,14 @@ static int check_staple(strand_tls *tls)
     tls->no_memory |= finding.fault == TLS_NO_MEMORY;
     if (tls->no_memory) /* [TO2] */
         return FAILED;
+    if (finding.fault == TLS_REVOKED)
+        tls_sessions_forget(tls);
     bool refused = finding.fault == TLS_REVOKED || (required && finding.fault != TLS_GOOD);
     return refused ? refuse(tls, certificate, &finding) : ACCEPTED;
 }
 
-/* OpenSSL is in the middle of a handshake that has not failed so far: its queue has nothing of worth before, and needs
- * nothing of what was tried afterwards. */
+/* OpenSSL is in the middle of a handshake that has not failed so far. It needs neither the errors that its queue has
+ * before, nor those of what is tried here. */
 static int check_alone(strand_tls *tls)
 {
     ERR_clear_error();
@@ -212,8 +211,8 @@ static int check_alone(strand_tls *tls)
 
 /* ---- both ------------------------------------------------------------------------------------------------------- */
 
-/* OpenSSL's callback: by servers when a client has asked, by clients that have asked when the server has said all. The
- * context is that of the certificate. */
+/* OpenSSL's callback. A server calls it when a client has asked for a staple; a client that has asked calls it when the
+ * server has sent all that it sends before the client answers. The context is that of the certificate. */
 static int on_status(SSL *ssl, void *arg)
 {
     const strand_tls_context *context = arg;
