@@ -36,6 +36,9 @@ struct answer {
     bool endless;      /* it does not say until when */
     const char *until; /* the text of a time instead of `to` */
     bool by_key;       /* the signer is named by its key */
+    bool bare;         /* it does not contain the signer's certificate */
+    bool twice;        /* by another digest it says the opposite before */
+    bool critical;     /* it has an extension that its readers have to understand */
 };
 
 static inline void response_texts(struct response *r, OCSP_RESPONSE *response)
@@ -65,15 +68,29 @@ static inline void response_add(OCSP_BASICRESP *basic, OCSP_CERTID *id, const st
     ASN1_TIME_free(to);
 }
 
+static inline void response_add_opposite(OCSP_BASICRESP *basic, const struct answer *a, const struct made *issuer)
+{
+    OCSP_CERTID *id = OCSP_cert_to_id(EVP_sha256(), a->certificate->certificate, issuer->certificate);
+    struct answer opposite = *a;
+    opposite.status = a->status == V_OCSP_CERTSTATUS_GOOD ? V_OCSP_CERTSTATUS_REVOKED : V_OCSP_CERTSTATUS_GOOD;
+    response_add(basic, id, &opposite);
+    OCSP_CERTID_free(id);
+}
+
 static inline void make_response(struct response *r, struct answer a)
 {
     const struct made *issuer = a.issuer ? a.issuer : &authority, *signer = a.signer ? a.signer : issuer;
     OCSP_BASICRESP *basic = OCSP_BASICRESP_new();
     OCSP_CERTID *id = OCSP_cert_to_id(EVP_sha1(), a.certificate->certificate, issuer->certificate);
     CHECK(basic && id);
+    if (a.twice)
+        response_add_opposite(basic, &a, issuer);
     response_add(basic, id, &a);
+    if (a.critical)
+        CHECK(OCSP_BASICRESP_add1_ext_i2d(basic, NID_id_pkix_OCSP_archiveCutoff,
+                                          X509_getm_notAfter(issuer->certificate), 1, 0));
     CHECK(OCSP_basic_sign(basic, signer->certificate, signer->key, EVP_sha256(), NULL,
-                          a.by_key ? OCSP_RESPID_KEY : 0) == 1);
+                          (a.by_key ? OCSP_RESPID_KEY : 0) | (a.bare ? OCSP_NOCERTS : 0)) == 1);
     response_texts(r, OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic));
     OCSP_CERTID_free(id);
     OCSP_BASICRESP_free(basic);

@@ -81,6 +81,8 @@ TEST_INSIDE(a_good_staple_is_accepted)
     make_others();
     GOOD(.reason = -1);
     GOOD(.by_key = true);
+    GOOD(.bare = true);
+    GOOD(.bare = true, .by_key = true);
     GOOD(.signer = &responder);
     GOOD(.endless = true); /* it does not say when there will be a newer one */
     GOOD(.to = -100);      /* clocks may differ */
@@ -96,6 +98,8 @@ TEST_INSIDE(a_staple_that_says_revoked_refuses_the_connection)
     REVOKED("says that the certificate is revoked", .reason = OCSP_REVOKED_STATUS_NOSTATUS);
     REVOKED("says that the certificate is revoked", .signer = &responder);
     REVOKED("says that the certificate is revoked", .from = -7200, .to = -3600);
+    REVOKED("says that the certificate is revoked", .bare = true);
+    REVOKED("says that the certificate is revoked", .twice = true);
 }
 
 TEST_INSIDE(a_staple_that_says_nothing_now_is_ignored_unless_one_is_required)
@@ -108,6 +112,8 @@ TEST_INSIDE(a_staple_that_says_nothing_now_is_ignored_unless_one_is_required)
     USELESS("the stapled OCSP response has expired", .from = -25 * 3600, .endless = true);
     USELESS("the stapled OCSP response is not valid yet", .from = 400);
     USELESS("the stapled OCSP response cannot be parsed", .from = -7200, .until = "20200101000000.5Z");
+    USELESS("the stapled OCSP response cannot be parsed", .critical = true);
+    check_revoked((struct answer){.certificate = &server, .twice = true}, "says that the certificate is revoked");
 }
 
 TEST_INSIDE(a_staple_of_others_is_ignored_unless_one_is_required)

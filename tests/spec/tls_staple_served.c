@@ -249,7 +249,7 @@ TEST_INSIDE(a_context_checks_the_signature_of_a_response_if_it_has_the_issuer)
 {
     static struct response signed_by_issuer;
     make_others();
-    RESPOND(&signed_by_issuer, .certificate = &below, .issuer = &between);
+    RESPOND(&signed_by_issuer, .certificate = &below, .issuer = &between, .bare = true);
     open_contexts(REQUIRING, STRAND_TLS_ATTR(.certificates = below_chain, .staple = signed_by_issuer.pem));
     CHECK(gets_staple("example.org"));
     close_contexts();
