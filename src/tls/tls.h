@@ -206,7 +206,7 @@ enum tls_fault {
 /* What a response has to answer. */
 struct tls_asked {
     X509 *certificate;
-    X509 *issuer; /* who is trusted to sign the response; NULL if it is not known: the signature is not checked */
+    X509 *issuer; /* its key has to sign the response; NULL if it is not known: the signature is not checked */
     int level;    /* OpenSSL's security level of the keys that sign it */
 };
 
