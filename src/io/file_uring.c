@@ -99,7 +99,7 @@ static enum file_fate settle(struct thread **thread, struct cb *me, struct pool 
         pool_uring_lock(*thread, pool);
         bool begun = pool_uring_has_begun(pool, &op->entry);
         pool_uring_unlock(*thread, pool);
-        if (begun) {
+        if (begun && !leaves) {
             while (!await(thread, me, pool, op, WAIT_FLOOR_MOST))
                 ;
             break;
