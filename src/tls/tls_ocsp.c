@@ -130,19 +130,20 @@ static enum tls_fault check_time(struct tls_finding *finding, ASN1_GENERALIZEDTI
 
 /* The signer is the issuer, or the issuer has given it a certificate for that. Most responses that the issuer itself
  * has signed do not contain its certificate. */
-static bool is_signed(OCSP_BASICRESP *basic, const struct tls_asked *asked)
+static enum tls_fault check_signature(OCSP_BASICRESP *basic, const struct tls_asked *asked, struct tls_finding *finding)
 {
+    enum tls_fault fault = TLS_NO_MEMORY; /* [TO2] */
     STACK_OF(X509) *signers = sk_X509_new_null();
     X509_STORE *store = X509_STORE_new();
-    bool good = signers && store && sk_X509_push(signers, asked->issuer) > 0 &&
-                X509_STORE_add_cert(store, asked->issuer) == 1 &&
-                X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN) == 1;
-    if (good)
+    if (signers && store && sk_X509_push(signers, asked->issuer) > 0 &&
+        X509_STORE_add_cert(store, asked->issuer) == 1 && X509_STORE_set_flags(store, X509_V_FLAG_PARTIAL_CHAIN) == 1) {
         X509_VERIFY_PARAM_set_auth_level(X509_STORE_get0_param(store), asked->level);
-    good = good && OCSP_basic_verify(basic, signers, store, OCSP_NOEXPLICIT) == 1;
+        bool good = OCSP_basic_verify(basic, signers, store, OCSP_NOEXPLICIT) == 1;
+        fault = good ? TLS_GOOD : fault_of(finding, TLS_UNSIGNED);
+    }
     X509_STORE_free(store);
     sk_X509_free(signers);
-    return good;
+    return fault;
 }
 
 /* Extensions that a reader has to understand (RFC 6960, 4.4). This one understands none. */
@@ -157,8 +158,9 @@ static enum tls_fault examine_basic(OCSP_BASICRESP *basic, const struct tls_aske
     OCSP_SINGLERESP *single = find(basic, asked);
     if (!single)
         return fault_of(finding, TLS_OF_OTHER);
-    if (asked->issuer && !is_signed(basic, asked))
-        return fault_of(finding, TLS_UNSIGNED);
+    enum tls_fault fault = asked->issuer ? check_signature(basic, asked, finding) : TLS_GOOD;
+    if (fault != TLS_GOOD)
+        return fault;
     int reason = -1;
     ASN1_GENERALIZEDTIME *when, *from, *next;
     int status = OCSP_single_get0_status(single, &reason, &when, &from, &next);
