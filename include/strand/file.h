@@ -219,9 +219,10 @@ STRAND_BLOCKS int strand_file_make_directory(int dir, const char *path, unsigned
  * stay. */
 STRAND_BLOCKS int strand_file_make_directories(int dir, const char *path, unsigned mode);
 /**
- * Remove a file, or a directory with all that is in it. A symbolic link is removed itself, and never followed: others
- * who change the tree meanwhile can't make the call remove anything elsewhere. (Links before the last name of the path
- * are followed.) A directory on which a file system is mounted stays, with all that is in it (-EBUSY).
+ * Remove a file, or a directory with all that is in it. The call removes a symbolic link itself and never follows it,
+ * even if other processes change the tree meanwhile. (It does follow links before the last name of the path.) A
+ * directory on which a file system is mounted stays, with all that is in it (-EBUSY; before Linux 5.8 the call takes
+ * each directory on another device for one, and no other).
  *
  * Returns 0, also if nothing of that name is there; or a negated errno code. What can't be removed stays, all else is
  * removed, and the call returns the first error. `failed` gets the path of that name, which begins with `path`, and a 0

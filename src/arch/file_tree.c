@@ -13,10 +13,13 @@
  *           more. What can't be removed stays, and the first such error is kept.
  * INVARIANTS [FT1] a directory is entered by one name, relative to an open one, never through a symbolic link: if
  *           another process replaces a directory by a link, the link is removed, and not what it names.
- *           [FT2] ".." is used only if it is the directory from which this one was entered: a directory that was moved
- *           out of the tree does not lead out of it.
- * NOT DONE  recursion, and a descriptor for each level: both run out in deep trees. Entering a directory on which a
- *           file system is mounted: rmdir(2) refuses it by EBUSY, and what is mounted stays whole.
+ *           [FT2] ".." is used only if it has the numbers of the directory from which this one was entered: a directory
+ *           that was moved out of the tree does not lead out of it.
+ *           [FT3] a directory on which a file system is mounted is not entered: what is mounted stays whole.
+ * PROGRESS  a file system may list names that it does not find. A directory is entered again and again only while
+ *           entries go; if others seem to remove them, VAIN_MOST times.
+ * NOT DONE  recursion, and a descriptor for each level: both run out in deep trees. Finding a mount by the error of
+ *           rmdir(2): the system looks at the permissions of the outer directory first.
  * TESTED BY tests/spec/file_tree.c, tests/fault/files.c.
  */
 #include "arch.h"
@@ -31,14 +34,16 @@
 #include <unistd.h>
 
 #define ENTERS (O_RDONLY | O_DIRECTORY | O_NOFOLLOW) /* [FT1] */
-enum { LIST_BUFFER = 4096, LEVELS_FIRST = 16 };
+enum { LIST_BUFFER = 4096, LEVELS_FIRST = 16, VAIN_MOST = 64 };
 
 struct level {
     dev_t device;
     ino_t inode;
     int64_t position; /* where its list goes on */
     size_t name, end; /* its last name begins there in the path, and ends there */
-    bool gains;       /* entries have gone in this pass over its list */
+    bool gains;       /* the call has removed entries in this pass over its list */
+    bool lost;        /* entries were listed, and had gone */
+    uint8_t vain;     /* how many passes before this one had lost entries, and gained nothing */
 };
 
 struct arch_tree {
@@ -112,11 +117,14 @@ static void fail(struct arch_tree *tree, int error)
         snprintf(tree->failed, tree->failed_room, "%s", tree->path);
 }
 
+/* removed: 1, or 0: others have removed it. */
 static void has_gone(struct arch_tree *tree, int removed)
 {
     tree->removed += (uint64_t)removed;
-    if (tree->depth)
-        innermost(tree)->gains = true;
+    if (!tree->depth)
+        return;
+    innermost(tree)->gains |= removed;
+    innermost(tree)->lost |= !removed;
 }
 
 static void change_directory(struct arch_tree *tree, int fd)
@@ -141,10 +149,27 @@ static int grow_levels(struct arch_tree *tree)
     return 0;
 }
 
+/* Whether a file system is mounted on an open directory. Kernels before 5.8 do not say so: there it is taken for a
+ * mount if it lies on another device than the directory `outer`. Returns 1, 0, or a negated errno code. */
+static int is_mount(int outer, int fd, const struct stat *status)
+{
+    struct statx more;
+    struct stat above;
+    if (statx(fd, ".", AT_NO_AUTOMOUNT, 0, &more) == 0 && more.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT)
+        return (more.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+    return fstat(outer, &above) < 0 ? -errno : above.st_dev != status->st_dev;
+}
+
 static int push(struct arch_tree *tree, int fd, size_t name, int64_t position)
 {
     struct stat status;
-    int error = fstat(fd, &status) < 0 ? -errno : grow_levels(tree);
+    int error, mount;
+    while ((error = arch_file_stat(fd, ".", 0, &status)) == -EINTR) /* -EACCES: it can be listed, but not entered */
+        ;
+    if (error)
+        return error;
+    mount = is_mount(open_now(tree), fd, &status);
+    error = mount ? mount < 0 ? mount : -EBUSY : grow_levels(tree); /* [FT3] */
     if (error)
         return error;
     if (tree->depth)
@@ -155,7 +180,8 @@ static int push(struct arch_tree *tree, int fd, size_t name, int64_t position)
     return 0;
 }
 
-/* Enters a directory that is not empty, as `why` says of the last name of the path. position: behind its entry. */
+/* Enters a directory that is not empty, as `why` says of the last name of the path. position: behind its entry. Returns
+ * 0; 1 if it was replaced by a file, which has been removed; or a negated errno code. */
 static int enter(struct arch_tree *tree, size_t name, int64_t position, int why)
 {
     int fd = open_directory(open_now(tree), tree->path + name, ENTERS); /* [FT1] */
@@ -192,12 +218,24 @@ static int open_outer(struct arch_tree *tree, const struct level *outer)
 static void take(struct arch_tree *tree, size_t name, int type, int64_t position)
 {
     int result = remove_name(open_now(tree), tree->path + name, type);
-    if (result >= 0)
-        has_gone(tree, result);
+    if (result == 0)
+        has_gone(tree, 0);
     else if (has_entries(result) || result == -EACCES || result == -EPERM) /* its entries may go though it can't */
         result = enter(tree, name, position, result);
-    if (result < 0)
+    if (result > 0)
+        has_gone(tree, 1);
+    else if (result < 0)
         fail(tree, result);
+}
+
+/* Enters the directory that was left once more. */
+static int enter_again(struct arch_tree *tree, const struct level *left, int why)
+{
+    size_t depth = tree->depth;
+    int result = enter(tree, left->name, depth ? innermost(tree)->position : 0, why);
+    if (tree->depth > depth)
+        innermost(tree)->vain = left->gains ? 0 : left->vain + 1;
+    return result;
 }
 
 /* The list of the innermost directory has ended. */
@@ -214,11 +252,13 @@ static void leave(struct arch_tree *tree)
     tree->depth--;
     change_directory(tree, fd);
     int result = remove_name(open_now(tree), tree->path + left.name, DT_DIR);
-    if (result >= 0)
-        has_gone(tree, result);
-    else if (has_entries(result) && left.gains)
-        result = enter(tree, left.name, tree->depth ? innermost(tree)->position : 0, result);
-    if (result < 0)
+    if (result == 0)
+        has_gone(tree, 0);
+    else if (has_entries(result) && (left.gains || (left.lost && left.vain < VAIN_MOST)))
+        result = enter_again(tree, &left, result);
+    if (result > 0)
+        has_gone(tree, 1);
+    else if (result < 0)
         fail(tree, result);
 }
 

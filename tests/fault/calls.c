@@ -261,6 +261,7 @@ int fault_fdatasync(int fd);
 int fault_ftruncate(int fd, off_t size);
 int fault_fallocate(int fd, int mode, off_t offset, off_t size);
 int fault_fstatat(int dir, const char *path, struct stat *status, int flags);
+int fault_statx(int dir, const char *path, int flags, unsigned mask, struct statx *status);
 int fault_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
 int fault_linkat(int from_dir, const char *from, int to_dir, const char *to, int flags);
 int fault_symlinkat(const char *target, int dir, const char *path);
@@ -747,6 +748,11 @@ int fault_fallocate(int fd, int mode, off_t offset, off_t size)
 int fault_fstatat(int dir, const char *path, struct stat *status, int flags)
 {
     return refused(PART_fstatat) ? -1 : fstatat(dir, path, status, flags);
+}
+
+int fault_statx(int dir, const char *path, int flags, unsigned mask, struct statx *status)
+{
+    return refused(PART_statx) ? -1 : statx(dir, path, flags, mask, status);
 }
 
 int fault_renameat2(int from_dir, const char *from, int to_dir, const char *to, unsigned flags)

@@ -7,8 +7,7 @@
 #define ONE_SEED_IN 50 /* the system makes and removes files in most of the time */
 #include "paths.h"
 
-/* ---- modes, owners and times
- * ----------------------------------------------------------------------------------------- */
+/* ---- modes, owners and times ----------------------------------------------------------------------------------- */
 
 TEST_INSIDE(only_what_is_named_is_set)
 {
@@ -105,8 +104,7 @@ TEST_INSIDE(the_owner_is_set_by_those_who_may)
     CHECK_EQ(status_of("a").st_gid, error ? group : 23456);
 }
 
-/* ---- directories with their parents
- * ------------------------------------------------------------------------------------ */
+/* ---- directories with their parents ---------------------------------------------------------------------------- */
 
 TEST_INSIDE(a_directory_is_made_with_its_parents)
 {
@@ -174,8 +172,7 @@ TEST_RACE(several_strands_make_the_same_parents)
     strand_scope_join(scope);
 }
 
-/* ---- temporary files
- * --------------------------------------------------------------------------------------------------- */
+/* ---- temporary files ------------------------------------------------------------------------------------------- */
 
 TEST_INSIDE(a_temporary_file_has_a_name_of_its_own)
 {
@@ -248,8 +245,7 @@ TEST_INSIDE(a_temporary_directory_that_cannot_be_opened_is_not_left_behind)
     CHECK_EQ(count_entries("."), 0);
 }
 
-/* ---- what a path names
- * -------------------------------------------------------------------------------------------------- */
+/* ---- what a path names ----------------------------------------------------------------------------------------- */
 
 TEST_INSIDE(a_path_is_resolved)
 {
@@ -291,8 +287,7 @@ TEST_INSIDE(a_file_that_loses_its_name_is_not_resolved)
     CHECK_STR(path, "before");
 }
 
-/* ---- interruptions ------------------------------------------------------------------------------------------------
- */
+/* ---- interruptions --------------------------------------------------------------------------------------------- */
 
 struct each {
     int dir, which;

@@ -6,8 +6,7 @@
 #define ONE_SEED_IN 50 /* the system makes and removes files in most of the time */
 #include "paths.h"
 
-/* ---- trees ----------------------------------------------------------------------------------------------------------
- */
+/* ---- trees ------------------------------------------------------------------------------------------------------- */
 
 static int remove_all(int dir, const char *path)
 {
@@ -102,8 +101,7 @@ TEST_INSIDE(a_deep_tree_needs_neither_stack_nor_descriptors)
     CHECK(!is_there("t"));
 }
 
-/* ---- what can't be removed -----------------------------------------------------------------------------------------
- */
+/* ---- what can't be removed --------------------------------------------------------------------------------------- */
 
 static int refuse(void)
 {
@@ -155,6 +153,68 @@ TEST_INSIDE(a_directory_that_cannot_be_opened_stays)
     CHECK_EQ(count_entries("t/d/e"), 0);
 }
 
+static int be_closed(void);
+
+static int refuse_to_enter(void)
+{
+    HOOK(OPENS, "e", be_closed);
+    return EACCES;
+}
+
+static int be_closed(void)
+{
+    HOOK(STATS, ".", refuse_to_enter);
+    return 0;
+}
+
+TEST_INSIDE(a_directory_that_can_be_listed_but_not_entered_stays_alone)
+{
+    PLACE(dir);
+    char failed[64] = "";
+    make_tree();
+    make_file("t/z");
+    HOOK(OPENS, "e", be_closed);
+    CHECK_EQ(strand_file_remove_tree(dir, "t", failed, sizeof failed), -EACCES);
+    CHECK_STR(failed, "t/d/e");
+    CHECK(is_there("t/d/e/b") && !is_there("t/z"));
+    CHECK_EQ(count_entries("t/d"), 1);
+}
+
+static int be_mounted(void)
+{
+    mounted = true;
+    return 0;
+}
+
+/* Its outer directory may be one that the caller may not change: then the system says that, and nothing of the mount.
+ */
+TEST_INSIDE(a_directory_on_which_a_file_system_is_mounted_stays_with_all_that_is_in_it)
+{
+    PLACE(dir);
+    char failed[64] = "";
+    make_tree();
+    make_file("t/z");
+    HOOK(OPENS, "e", be_mounted);
+    CHECK_EQ(strand_file_remove_tree(dir, "t", failed, sizeof failed), -EBUSY);
+    CHECK_STR(failed, "t/d/e");
+    CHECK(is_there("t/d/e/b") && !is_there("t/z"));
+    HOOK(OPENS, "t", be_mounted);
+    CHECK_EQ(strand_file_remove_tree(dir, "t", failed, sizeof failed), -EBUSY);
+    CHECK_STR(failed, "t");
+    CHECK(is_there("t/d/e/b"));
+}
+
+/* Some file systems list names that they do not find. */
+TEST_INSIDE(an_entry_that_is_listed_and_never_there_stays)
+{
+    PLACE(dir);
+    char failed[64] = "";
+    make_tree();
+    HOOK(UNLINKS, "b", have_none);
+    CHECK_EQ(strand_file_remove_tree(dir, "t", failed, sizeof failed), -ENOTEMPTY);
+    CHECK_STR(failed, "t/d/e");
+}
+
 TEST_INSIDE(a_directory_whose_entries_are_hidden_stays)
 {
     PLACE(dir);
@@ -164,8 +224,7 @@ TEST_INSIDE(a_directory_whose_entries_are_hidden_stays)
     CHECK(is_there("t/d/e/b"));
 }
 
-/* ---- others change the tree
- * -------------------------------------------------------------------------------------------- */
+/* ---- others change the tree -------------------------------------------------------------------------------------- */
 
 static int turn_into_a_link(void)
 {
@@ -254,8 +313,7 @@ TEST_INSIDE(what_others_remove_meanwhile_is_no_error)
     CHECK(!is_there("t"));
 }
 
-/* ---- interruptions
- * --------------------------------------------------------------------------------------------------- */
+/* ---- interruptions ----------------------------------------------------------------------------------------------- */
 
 static struct blocker blocker;
 static _Atomic int unlinked;

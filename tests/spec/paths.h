@@ -21,7 +21,7 @@
 
 /* ---- the other process ------------------------------------------------------------------------------------------ */
 
-enum call { NO_CALL, OPENS, UNLINKS, LISTS, READS_LINK };
+enum call { NO_CALL, OPENS, UNLINKS, LISTS, READS_LINK, STATS };
 
 /* Called before a call on a name (a directory's list has none) is made. Returns an error instead of it, or 0. */
 static struct {
@@ -74,14 +74,31 @@ ssize_t readlinkat(int dir, const char *path, char *target, size_t room)
     return ask_hook(READS_LINK, path) ? -1 : REAL(readlinkat)(dir, path, target, room);
 }
 
+int fstatat(int dir, const char *path, struct stat *status, int flags)
+{
+    return ask_hook(STATS, path) ? -1 : REAL(fstatat)(dir, path, status, flags);
+}
+
+static bool mounted; /* the next directory that is asked about has a file system mounted on it */
+
+int statx(int dir, const char *path, int flags, unsigned mask, struct statx *status)
+{
+    int result = REAL(statx)(dir, path, flags, mask, status);
+    if (mounted && result == 0) {
+        status->stx_attributes_mask |= STATX_ATTR_MOUNT_ROOT;
+        status->stx_attributes |= STATX_ATTR_MOUNT_ROOT;
+    }
+    mounted = false;
+    return result;
+}
+
 ssize_t getdents64(int fd, void *buffer, size_t size)
 {
     int error = ask_hook(LISTS, "");
     return error == ENOENT ? 0 : error ? -1 : REAL(getdents64)(fd, buffer, size);
 }
 
-/* ---- a directory for a test ---------------------------------------------------------------------------------------
- */
+/* ---- a directory for a test ------------------------------------------------------------------------------------ */
 
 /* The test's own, and its working directory. */
 static inline int place_make(void)
