@@ -339,7 +339,8 @@ struct scope {
     struct link children;
     uint32_t count;
     uint32_t recount_at; /* plain scope: with so many children it may keep too many that have ended; 0 while it is being
-                         joined. With flags: HOARD until the warning is logged */
+                         joined. With flags, under the lock: HOARD until the warning is logged, but while
+                         it is being joined */
     struct link ended;   /* ended children in the order of their ends; in a plain scope all of them while it is being
                             joined, otherwise only failed ones */
     union {
@@ -348,8 +349,9 @@ struct scope {
     };
     /* From here on all members are zero at first. */
     uint8_t flags;
-    bool cancelled, owned, by_policy; /* owned: the owner has cancelled it */
-    bool closed;                      /* an open scope that takes no more strands */
+    bool cancelled, owned;  /* owned: the owner has cancelled it */
+    _Atomic bool by_policy; /* a policy has cancelled children; without the lock, who joins one of them sees it */
+    bool closed;            /* an open scope that takes no more strands */
     atomic_flag lock;
     _Atomic bool hoards;                 /* it keeps too many ended children, and the warning is still to be logged */
     struct owned *belongings;            /* end with it; the newest first */

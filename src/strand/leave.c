@@ -299,7 +299,8 @@ void strand_scope_leave_(strand_scope *handle)
 /* Whether the owner or a policy cancelled the child. Only then its end by that cancel is not an error. */
 static bool expected(struct scope *scope, struct cb *child)
 {
-    return (atomic_load_explicit(&child->word, memory_order_relaxed) & WORD_OWNED) || scope->by_policy;
+    return (atomic_load_explicit(&child->word, memory_order_relaxed) & WORD_OWNED) ||
+           atomic_load_explicit(&scope->by_policy, memory_order_relaxed);
 }
 
 /* *first: the exception that is thrown. *pruned: that of pruned children, which is thrown only if there is no other. */
@@ -364,6 +365,26 @@ static struct cb *await_next(struct thread **thread, struct cb *me, struct scope
     return NULL;
 }
 
+/* A scope that is being joined keeps no child that nobody joins, so it warns of none. Returns what end_joining takes.
+ */
+static uint32_t begin_joining(struct thread *thread, struct scope *scope)
+{
+    scope_lock_children(thread, scope);
+    uint32_t recount_at = scope->recount_at;
+    scope->recount_at = UINT32_MAX;
+    scope_unlock_children(thread, scope);
+    if (!scope->flags)
+        scope_follow(thread, scope);
+    return recount_at;
+}
+
+static void end_joining(struct thread *thread, struct scope *scope, uint32_t recount_at)
+{
+    scope_lock_children(thread, scope);
+    scope->recount_at = recount_at;
+    scope_unlock_children(thread, scope);
+}
+
 void strand_scope_join(strand_scope handle)
 {
     struct thread *thread = must_be_strand("strand_scope_join");
@@ -373,15 +394,13 @@ void strand_scope_join(strand_scope handle)
     thread_tick(thread);
     cxx_settle(thread, me);
     strand_exception *first = NULL, *pruned = NULL;
-    uint32_t recount_at = scope->recount_at;
+    uint32_t recount_at = begin_joining(thread, scope);
     bool cut_short;
-    if (!scope->flags)
-        scope_follow(thread, scope);
     for (struct cb *child; (child = await_next(&thread, me, scope, &cut_short));) {
         arch_san_acquire(child);
         join_one(thread, scope, child, &first, &pruned);
     }
-    scope->recount_at = recount_at;
+    end_joining(thread, scope, recount_at);
     me->blocked = BLOCKED_NOT;
     if (pruned)
         add(&first, pruned);

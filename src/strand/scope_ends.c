@@ -37,14 +37,15 @@ static void cancel_by_policy(struct thread *thread, struct scope *scope, struct 
 {
     if (!scope->cancel_reason)
         scope->cancel_reason = cancel_reason_new(thread, child, why);
-    scope->cancelled = scope->by_policy = true; /* later children are born cancelled */
+    scope->cancelled = true; /* later children are born cancelled */
+    atomic_store_explicit(&scope->by_policy, true, memory_order_relaxed);
     cancel_others(thread, scope, child, batch);
 }
 
 /* Under the lock, in a scope with flags: the log warns once of too many ended children. */
 static void warn_of_hoard(struct scope *scope)
 {
-    if (scope->ends < HOARD || scope->recount_at != HOARD)
+    if (scope->recount_at != HOARD)
         return;
     scope->recount_at = UINT32_MAX;
     atomic_store_explicit(&scope->hoards, true, memory_order_relaxed);
@@ -59,7 +60,7 @@ static void list_end(struct scope *scope, struct cb *child)
     child->slow_end = true; /* in a plain scope too, scope_ends_consume_slow_ has to consume it */
     scope->ends++;
     const unsigned consumes = STRAND_SERVICE | STRAND_FIRST_WINS;
-    if (UNLIKELY(scope->ends == HOARD) && scope->flags && !(scope->flags & consumes))
+    if (UNLIKELY(scope->ends >= HOARD) && scope->flags && !(scope->flags & consumes))
         warn_of_hoard(scope);
 }
 

@@ -260,6 +260,28 @@ TEST_REAL(the_log_says_nothing_of_a_scope_that_keeps_fewer_or_of_a_service)
     CHECK_EQ(messages_of((struct crowd){.count = 2 * TOO_MANY, .joins = true}), 0);
 }
 
+static void *spawn_and_join_all(void *arg)
+{
+    enum { MANY = 17 * TOO_MANY }; /* the joiner wakes at every sixteenth part of them */
+    STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
+    for (int i = 0; i < MANY; i++)
+        strand_spawn(scope, test_return, arg);
+    strand_scope_join(scope);
+    strand_join(strand_spawn(scope, test_return, arg)); /* this call would log */
+    return arg;
+}
+
+/* On one thread they all end during the join. */
+TEST_REAL(the_log_says_nothing_of_those_that_end_while_the_scope_is_joined)
+{
+    strand_options options = test_options();
+    options.on_log = keep_message;
+    options.threads = 1;
+    messages = 0;
+    strand_run(&options, spawn_and_join_all, NULL);
+    CHECK_EQ(messages, 0);
+}
+
 /* The number of children that have ended goes up to the limit again and again. */
 static void *go_below_and_above(void *arg)
 {
