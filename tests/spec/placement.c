@@ -381,27 +381,50 @@ static void *compute_shortly(void *arg)
     return arg;
 }
 
-static void *join_those_of_another_pool(void *arg)
+struct foreigners {
+    bool joins;
+    uint64_t wakes;
+};
+
+static void await_those_of_another_pool(strand_pool pool, bool joins)
 {
     enum { CHILDREN = 200 };
-    uint64_t *wakes = arg;
-    STRAND_SCOPE(outer);
-    strand_pool pool = strand_pool_open(outer, STRAND_POOL_ATTR(.scheduler = "dedicated"));
-    strand_stats before = test_stats();
     STRAND_SCOPE(scope);
     for (int i = 0; i < CHILDREN; i++)
         strand_spawn_with(scope, STRAND_ATTR(.pool = pool), compute_shortly, NULL, 0);
-    strand_scope_join(scope);
-    *wakes = test_stats().wakes - before.wakes;
+    if (joins)
+        strand_scope_join(scope);
+    else
+        strand_scope_cancel(scope, "it is left"); /* which they do not notice */
+}
+
+static void *count_wakes_for_those_of_another_pool(void *arg)
+{
+    struct foreigners *foreigners = arg;
+    STRAND_SCOPE(outer);
+    strand_pool pool = strand_pool_open(outer, STRAND_POOL_ATTR(.scheduler = "dedicated"));
+    strand_stats before = test_stats();
+    await_those_of_another_pool(pool, foreigners->joins);
+    foreigners->wakes = test_stats().wakes - before.wakes;
     return arg;
+}
+
+static void those_of_another_pool_wake_seldom(bool joins)
+{
+    struct foreigners foreigners = {.joins = joins};
+    do /* on a busy machine the children may run as they are spawned, each after the thread was woken for it */
+        run_on(1, count_wakes_for_those_of_another_pool, &foreigners);
+    while (foreigners.wakes > 20);
 }
 
 TEST_REAL(joining_a_scope_of_strands_of_another_pool_does_not_wake_at_each_end)
 {
-    uint64_t wakes;
-    do /* on a busy machine the children may run as they are spawned, each after the thread was woken for it */
-        run_on(1, join_those_of_another_pool, &wakes);
-    while (wakes > 20);
+    those_of_another_pool_wake_seldom(true);
+}
+
+TEST_REAL(leaving_a_scope_of_strands_of_another_pool_does_not_wake_at_each_end)
+{
+    those_of_another_pool_wake_seldom(false);
 }
 
 static void *store_thread(void *id)
