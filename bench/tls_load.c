@@ -1,5 +1,6 @@
 /*
- * usage: tls_load STREAM PORT RUNTIME
+ * usage: tls_load STREAM PORT RUNTIME [PAGE]
+ *        tls_load write FILE
  *
  * The load of tls_handshake and tls_stream: OpenSSL on sockets, one thread.
  *
@@ -9,6 +10,9 @@
  * STREAM 1: one connection. What the server sends is decrypted and looked at for a while. From then on the load takes
  * the encrypted bytes and drops them, since decrypting them takes as long as encrypting: how many MB arrive in a
  * second.
+ *
+ * A server that speaks HTTP is asked for a page instead of a byte: for /one, whose last byte it is, or again and again
+ * for PAGE, which the second form writes.
  */
 #include "tls.h"
 
@@ -23,6 +27,7 @@
 #define WARM_UP_NS BENCH_MANY(INT64_C(300000000))
 #define SAMPLE_NS BENCH_MANY(INT64_C(500000000))
 #define CHECKED_BYTES BENCH_MANY(INT64_C(64) << 20)
+enum { PAGES = 200 }; /* more bytes than arrive until the end */
 
 struct connection {
     SSL *ssl;
@@ -31,6 +36,7 @@ struct connection {
 };
 
 static SSL_CTX *context;
+static const char *page; /* NULL: the server does not speak HTTP */
 static int epoll, port;
 static long trips;
 
@@ -71,6 +77,17 @@ static void ask(struct connection *c, char what)
     c->asked = true;
 }
 
+static void ask_for_pages(struct connection *c, const char *name, int count)
+{
+    static char requests[PAGES * 64];
+    int length = 0;
+    for (int i = 0; i < count; i++)
+        length += snprintf(requests + length, sizeof requests - (size_t)length,
+                           "GET %s HTTP/1.1\r\nHost: bench\r\n\r\n", name);
+    bench_check(SSL_write(c->ssl, requests, length) == length, "a request was not sent");
+    c->asked = true;
+}
+
 /* ---- handshakes -------------------------------------------------------------------------------------------------- */
 
 static void begin(struct connection *c)
@@ -81,20 +98,29 @@ static void begin(struct connection *c)
                 "no poller");
 }
 
+static void ask_for_one(struct connection *c)
+{
+    if (page)
+        ask_for_pages(c, "/one", 1);
+    else
+        ask(c, TLS_ONE);
+}
+
 /* Returns whether the connection has ended. */
 static bool ends(struct connection *c)
 {
-    char byte;
+    char bytes[1024];
     int result = 1;
     if (!c->asked && (result = SSL_do_handshake(c->ssl)) == 1)
-        ask(c, TLS_ONE);
+        ask_for_one(c);
     if (result == 1)
-        result = SSL_read(c->ssl, &byte, 1);
-    if (result != 1) {
+        result = SSL_read(c->ssl, bytes, page ? sizeof bytes : 1);
+    if (result <= 0) {
         check_waits(c, result);
         return false;
     }
-    bench_check(byte == TLS_ONE && !SSL_session_reused(c->ssl), "another byte came back, or an earlier session");
+    bench_check(bytes[result - 1] == TLS_ONE && !SSL_session_reused(c->ssl),
+                "another byte came back, or an earlier session");
     trips++;
     close_connection(c);
     return true;
@@ -133,6 +159,8 @@ static void measure_handshakes(const char *runtime)
     shake(WARM_UP_NS);
     for (int i = 0; i < BENCH_SAMPLES; i++)
         bench_sample("tls_handshake", runtime, 1, "handshakes/s", shake(SAMPLE_NS));
+    if (page) /* the script that started the server ends it */
+        return;
     open_connection(&last);
     bench_check(SSL_do_handshake(last.ssl) == 1, "the last handshake has failed");
     ask(&last, TLS_OVER);
@@ -141,6 +169,14 @@ static void measure_handshakes(const char *runtime)
 }
 
 /* ---- a stream ---------------------------------------------------------------------------------------------------- */
+
+static void skip_head(struct connection *c)
+{
+    static const char end[] = "\r\n\r\n";
+    char byte;
+    for (int at = 0; end[at]; at = byte == end[at] ? at + 1 : byte == '\r')
+        bench_check(SSL_read(c->ssl, &byte, 1) == 1, "the stream has ended");
+}
 
 static void check_bytes(struct connection *c)
 {
@@ -172,7 +208,12 @@ static void measure_stream(const char *runtime)
     struct connection c;
     open_connection(&c);
     bench_check(SSL_do_handshake(c.ssl) == 1, "the handshake has failed");
-    ask(&c, TLS_MUCH);
+    if (page) {
+        ask_for_pages(&c, page, PAGES);
+        skip_head(&c);
+    } else {
+        ask(&c, TLS_MUCH);
+    }
     check_bytes(&c);
     drop(c.fd, WARM_UP_NS);
     for (int i = 0; i < BENCH_SAMPLES; i++)
@@ -180,9 +221,23 @@ static void measure_stream(const char *runtime)
     close_connection(&c);
 }
 
+static int write_page(const char *path)
+{
+    static unsigned char chunk[TLS_CHUNK];
+    FILE *file = fopen(path, "w");
+    tls_fill(chunk);
+    for (int64_t left = CHECKED_BYTES; file && left > 0; left -= TLS_CHUNK)
+        fwrite(chunk, 1, left < TLS_CHUNK ? (size_t)left : TLS_CHUNK, file);
+    bench_check(file && !ferror(file) && fclose(file) == 0, "%s can't be written", path);
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
-    bench_check(argc == 4, "usage: tls_load STREAM PORT RUNTIME");
+    if (argc == 3 && strcmp(argv[1], "write") == 0)
+        return write_page(argv[2]);
+    bench_check(argc == 4 || argc == 5, "usage: tls_load STREAM PORT RUNTIME [PAGE], or tls_load write FILE");
+    page = argv[4];
     port = atoi(argv[2]);
     context = SSL_CTX_new(TLS_client_method());
     bench_check(context != NULL, "no context");
