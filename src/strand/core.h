@@ -350,7 +350,7 @@ struct scope {
     /* From here on all members are zero at first. */
     uint8_t flags;
     bool cancelled, owned;  /* owned: the owner has cancelled it */
-    _Atomic bool by_policy; /* a policy has cancelled children; without the lock, who joins one of them sees it */
+    _Atomic bool by_policy; /* a policy has cancelled children; a join of one of them reads it without the lock */
     bool closed;            /* an open scope that takes no more strands */
     atomic_flag lock;
     _Atomic bool hoards;                 /* it keeps too many ended children, and the warning is still to be logged */
