@@ -111,14 +111,16 @@ enum strand_process_group {
 /** The attributes of a process. Zero is the default of each field but `size` and `argv`. The call copies all that they
  * point to. */
 typedef struct strand_process_attr {
-    size_t size;             /* sizeof(strand_process_attr); required */
-    const char *const *argv; /* the arguments, ended by NULL; the first one is the program's name; required */
-    const char *file;        /* the program's file; NULL: argv[0]. Without a slash: the first such file in the
-                                directories of PATH (of the calling process) that may be run; an empty one is the
-                                working directory */
-    const char *const *env;  /* the environment, ended by NULL; NULL: that of the calling process */
-    const char *directory;   /* the working directory; NULL: that of the calling process. A relative `file` is relative
-                                to it */
+    size_t size;                    /* sizeof(strand_process_attr); required */
+    const char *const *argv;        /* the arguments, ended by NULL; the first one is the program's name; required */
+    const char *file;               /* the program's file; NULL: argv[0]. Without a slash: the first such file in the
+                                       directories of PATH (of the calling process) that may be run; an empty one is the
+                                       working directory */
+    const char *const *env;         /* the environment, ended by NULL; NULL: that of the calling process */
+    const char *const *env_changes; /* changes of that environment, ended by NULL: "NAME=value" sets a variable, "NAME"
+                                       removes it, and the last change of a variable counts; NULL: none */
+    const char *directory; /* the working directory; NULL: that of the calling process. A relative `file` is relative
+                              to it */
     strand_stdio in, out, err;    /* the standard streams */
     const strand_process_fd *fds; /* further descriptors; the process has no others */
     size_t fd_count;              /* their number */

@@ -764,6 +764,8 @@ int arch_reaper_find(int *pid, struct arch_exec_end *end);
 void arch_reaper_take(int pid);
 /* The places to look for a program in: PATH. */
 const char *arch_exec_path(void);
+/* The environment of this process, ended by NULL. */
+const char *const *arch_exec_environment(void);
 /* Opens a pseudo-terminal. fds: the master, which does not block, and the other side. Both are closed on exec. */
 int arch_exec_terminal(int fds[2]);
 /* A pipe of which only `fds[ours]` does not block. Both ends are closed on exec. */

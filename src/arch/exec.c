@@ -233,6 +233,12 @@ const char *arch_exec_path(void)
     return path ? path : "/usr/local/bin:/usr/bin:/bin";
 }
 
+const char *const *arch_exec_environment(void)
+{
+    static const char *const none[] = {NULL};
+    return environ ? (const char *const *)environ : none; /* clearenv makes it NULL */
+}
+
 int arch_exec_terminal(int fds[2])
 {
     const int unlocked = 0;

@@ -74,6 +74,13 @@ static void check_fds(const strand_process_attr *attr)
     }
 }
 
+static void check_env_changes(const char *const *changes)
+{
+    for (size_t i = 0; changes && changes[i]; i++)
+        if (changes[i][0] == '=' || !changes[i][0])
+            MISUSE(START, "", "attr.env_changes[%zu] is \"%.40s\", which names no variable", i, changes[i]);
+}
+
 static void check_user(const strand_process_user *user)
 {
     if (user->group_count)
@@ -103,6 +110,7 @@ void process_attr_take(const strand_process_attr *given, strand_process_attr *at
         check_stream(attr, i);
     check_fds(attr);
     check_group(attr);
+    check_env_changes(attr->env_changes);
     if (attr->limit_count)
         must_be_there(attr->limits, "array attr.limits", START);
     if (attr->user)
@@ -136,13 +144,19 @@ static const char *copy_text(struct room *room, const char *text)
     return text ? copy_of(room, text, strlen(text) + 1) : NULL;
 }
 
-static const char *const *copy_list(struct room *room, const char *const *list)
+static size_t length_of(const char *const *list)
 {
     size_t count = 0;
-    if (!list)
-        return NULL;
     while (list[count])
         count++;
+    return count;
+}
+
+static const char *const *copy_list(struct room *room, const char *const *list)
+{
+    if (!list)
+        return NULL;
+    size_t count = length_of(list);
     const char **copy = reserve(room, (count + 1) * sizeof *copy);
     for (size_t i = 0; i < count; i++) {
         const char *text = copy_text(room, list[i]);
@@ -152,6 +166,46 @@ static const char *const *copy_list(struct room *room, const char *const *list)
     if (copy)
         copy[count] = NULL;
     return copy;
+}
+
+/* What of the calling process decides about the other program. It is read once: another thread may change it. */
+struct surroundings {
+    const char *path;
+    const char *const *env;
+    size_t env_count;
+};
+
+/* Whether a later change concerns the variable of this entry or change. */
+static bool is_changed(const char *entry, const char *const *changes)
+{
+    size_t length = strcspn(entry, "=");
+    for (; *changes; changes++)
+        if (!strncmp(*changes, entry, length) && ((*changes)[length] == '=' || !(*changes)[length]))
+            return true;
+    return false;
+}
+
+/* The environment with the changes: those variables that no change concerns, and the changes that set one. */
+static const char *const *change_env(struct room *room, const struct surroundings *around,
+                                     const strand_process_attr *attr)
+{
+    const char *const *old = copy_list(room, attr->env), *const *changes = copy_list(room, attr->env_changes);
+    if (!attr->env_changes)
+        return old;
+    size_t count = attr->env ? length_of(attr->env) : around->env_count, kept = 0;
+    const char **env = reserve(room, (count + length_of(attr->env_changes) + 1) * sizeof *env);
+    if (!env)
+        return NULL;
+    if (!attr->env)
+        old = around->env;
+    for (size_t i = 0; i < count && old[i]; i++)
+        if (!is_changed(old[i], changes))
+            env[kept++] = old[i];
+    for (; *changes; changes++)
+        if (strchr(*changes, '=') && !is_changed(*changes, changes + 1))
+            env[kept++] = *changes;
+    env[kept] = NULL;
+    return env;
 }
 
 /* The files to try: one for each folder of PATH. */
@@ -215,12 +269,12 @@ static enum arch_exec_group group_of(const strand_process_attr *attr)
                                                   : ARCH_EXEC_LEADS_GROUP;
 }
 
-static struct process *fill(struct room *room, const strand_process_attr *attr, const char *path)
+static struct process *fill(struct room *room, const strand_process_attr *attr, const struct surroundings *around)
 {
     struct process *process = reserve(room, sizeof *process);
     const char *file = attr->file ? attr->file : attr->argv[0];
-    const char *const *argv = copy_list(room, attr->argv), *const *env = copy_list(room, attr->env);
-    const char *const *files = list_files(room, file, path);
+    const char *const *argv = copy_list(room, attr->argv), *const *env = change_env(room, around, attr);
+    const char *const *files = list_files(room, file, around->path);
     const char *named = copy_text(room, file);
     const char *directory = copy_text(room, attr->directory);
     const struct arch_exec_user *user = copy_user(room, attr->user);
@@ -256,17 +310,19 @@ static struct process *fill(struct room *room, const strand_process_attr *attr, 
 struct process *process_make(struct thread *thread, const strand_process_attr *attr)
 {
     struct room text = {NULL, 0}, room = {NULL, 0};
-    const char *path = arch_exec_path(); /* once: another thread may set it meanwhile */
+    const char *path = arch_exec_path();
+    struct surroundings around = {.env = arch_exec_environment()};
     size_t length = strlen(path) + 1;
     text.at = platform_malloc(thread, length);
     if (!text.at)
         return NULL;
-    path = copy_of(&text, path, length - 1);
+    around.path = copy_of(&text, path, length - 1);
     text.at[length - 1] = '\0';
-    (void)fill(&room, attr, path);
+    around.env_count = length_of(around.env);
+    (void)fill(&room, attr, &around);
     size_t size = room.used;
     room = (struct room){platform_malloc(thread, size), 0};
-    struct process *process = room.at ? fill(&room, attr, path) : NULL;
+    struct process *process = room.at ? fill(&room, attr, &around) : NULL;
     ASSERT(!process || room.used == size);
     free(text.at);
     return process;

@@ -55,6 +55,8 @@ MISUSE(number_twice, "strand_process_start", "attr.fds[0].number and attr.fds[1]
 STARTS(.argv = argv, .fds = (const strand_process_fd[]){{5, 0}, {5, 1}}, .fd_count = 2)
 MISUSE(no_descriptors, "strand_process_start", "attr.fds")
 STARTS(.argv = argv, .fd_count = 1)
+MISUSE(change_of_no_variable, "strand_process_start", "attr.env_changes[1] is \"=1\"")
+STARTS(.argv = argv, .env_changes = (const char *const[]){"A=1", "=1", NULL})
 MISUSE(no_limits, "strand_process_start", "attr.limits")
 STARTS(.argv = argv, .limit_count = 1)
 MISUSE(no_groups, "strand_process_start", "attr.user->groups")

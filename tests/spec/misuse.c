@@ -135,7 +135,7 @@ TEST_PROGRAM(misuse_of_crews_is_reported)
 
 TEST_PROGRAM(misuse_of_processes_is_reported)
 {
-    check_cases("process_misuse", 35);
+    check_cases("process_misuse", 36);
 }
 
 TEST_PROGRAM(misuse_of_files_is_reported)

@@ -247,6 +247,21 @@ TEST_REAL_INSIDE(a_process_inherits_the_environment_unless_it_gets_one)
     CHECK_OUTPUT("yes\n", .argv = SHELL("echo $STRAND_TEST_INHERITED"));
 }
 
+TEST_REAL_INSIDE(the_environment_of_a_process_may_have_changes)
+{
+    const char *const base[] = {"A=1", "B=2", "AB=3", "plain", NULL};
+    CHECK_OUTPUT("AB=3\nB=x=y\nC=\n", .argv = ARGV("env"), .env = base,
+                 .env_changes = ARGV("C=0", "A", "B=x=y", "plain", "C=", "unknown"));
+    CHECK_OUTPUT("A=1\nB=2\nAB=3\nplain\n", .argv = ARGV("env"), .env = base, .env_changes = ARGV(NULL));
+    setenv("STRAND_TEST_INHERITED", "yes", 1);
+    setenv("STRAND_TEST_REMOVED", "yes", 1);
+    CHECK_OUTPUT("yes, no, new\n",
+                 .argv = SHELL("echo $STRAND_TEST_INHERITED, ${STRAND_TEST_REMOVED-no}, $STRAND_TEST_NEW"),
+                 .env_changes = ARGV("STRAND_TEST_NEW=new", "STRAND_TEST_REMOVED"));
+    clearenv();
+    CHECK_OUTPUT("X=1\n", .argv = ARGV("env"), .env_changes = ARGV("X=1"));
+}
+
 TEST_REAL_INSIDE(a_process_has_the_descriptors_that_it_was_given_and_no_others)
 {
     int pipe_ends[2], leaks = open("/dev/null", O_RDONLY), same = fcntl(leaks, F_DUPFD, 7); /* neither closes on exec */
