@@ -105,8 +105,8 @@ help:
 	@echo "make instructions the instructions of some operations, beside tests/instructions/expected"
 	@echo "make fault       make each call of the library fail wherever the workloads of tests/fault reach it"
 	@echo "make models      check the protocols' models by spin, for safety and progress (2 minutes)"
-	@echo "make fuzz        random programs against a model of the tree of strands, and random requests to"
-	@echo "                 examples/httpd, 10 minutes each; TESTS=tree or TESTS=requests: one of them"
+	@echo "make fuzz        random programs against a model of the tree of strands, random requests to examples/httpd, and"
+	@echo "                 random heads through examples/proxy, 10 minutes each; TESTS=tree, requests or heads: one of them"
 	@echo "make bench       measure; with -s nothing but the results is on standard output"
 	@echo "make bench-peers install other runtimes (1 GB), measure beside them (40 minutes), and write build/bench/report.html;"
 	@echo "                 SMOKE=1: one round, few points of the plots"
@@ -284,7 +284,7 @@ models:
 fuzz:
 	$(call setup,fuzz)
 	$(again) MODE=asan FUZZ=1 CC=$(CLANG) OUT=build/fuzz do-$@
-	@for target in $(or $(TESTS),tree requests); do \
+	@for target in $(or $(TESTS),tree requests heads); do \
 		JOBS=$(JOBS) FUZZ_S=$(FUZZ_S) SHORT=$(SHORT) tools/run-fuzz.sh build/fuzz $$target || exit 1; done
 
 # The library with patches, for the rows that compare them. Each variant is built in a copy of the tree, with the times
@@ -616,6 +616,9 @@ fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/*.c))
 # What the server reads of a request, without its sockets.
 request-fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/httpd/*.c)) \
 	$(patsubst %,$(OUT)/obj/examples/%.o,common/framing httpd/request)
+# What the proxy reads of a head, and what it sends on.
+head-fuzzer := $(patsubst tests/%.c,$(OUT)/obj/%.o,$(wildcard tests/fuzz/proxy/*.c)) \
+	$(patsubst %,$(OUT)/obj/examples/%.o,common/framing proxy/head proxy/rewrite)
 # Those of a satellite that is left out are left out too.
 bench-sources := $(filter-out $(foreach s,$(missing-satellites),bench/$(s).c bench/$(s)_% bench/floor_$(s).c),$(wildcard bench/*.c bench/*.cc))
 benches := $(patsubst bench/%,$(OUT)/bench/%,$(basename $(bench-sources)))
@@ -688,6 +691,8 @@ $(OUT)/tree: $(fuzzer) $(library)
 	$(call link,$(CC),-fsanitize=fuzzer)
 $(OUT)/requests: $(request-fuzzer) $(library)
 	$(call link,$(CC),-fsanitize=fuzzer -lhttp_parser)
+$(OUT)/heads: $(head-fuzzer)
+	$(call link,$(CC),-fsanitize=fuzzer -lhttp_parser)
 # Without libstrand-tls it serves plain HTTP only.
 httpd-tls := $(filter tls,$(built-satellites))
 $(OUT)/examples/httpd: $(filter-out %/httpd/$(if $(httpd-tls),unsecured,secure).o,$(call example-objects,httpd)) \
@@ -753,7 +758,7 @@ do-proxy: $(proxy) $(OUT)/examples/httpd
 do-turtle: $(OUT)/examples/turtle
 do-ledger: $(OUT)/examples/ledger
 do-soak: $(OUT)/programs/cut_clients $(OUT)/examples/httpd
-do-fuzz: $(OUT)/tree $(OUT)/requests
+do-fuzz: $(OUT)/tree $(OUT)/requests $(OUT)/heads
 do-bench: $(benches) $(OUT)/examples/httpd $(proxy)
 do-smoke: $(benches:$(OUT)/bench/%=$(OUT)/smoke/%) $(OUT)/examples/httpd $(proxy)
 do-bench-variant: $(OUT)/bench/actor_pool
@@ -831,7 +836,7 @@ do-fault: do-lib $(fault)
 	$(if $(filter release,$(MODE)),tools/check-fault.sh $(OUT))
 	JOBS=$(JOBS) $(fault) $(if $(SHORT),--short) $(if $(ALL),--all) $(TESTS)
 
-all-sources := $(filter-out $(foreach s,$(missing-satellites),tests/spec/$(s)_%),$(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz fuzz/httpd sizes instructions,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc)))
+all-sources := $(filter-out $(foreach s,$(missing-satellites),tests/spec/$(s)_%),$(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz fuzz/httpd fuzz/proxy sizes instructions,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc)))
 do-objects: $(lib-objects) $(foreach s,$(built-satellites),$(call satellite-objects,$(s))) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
 	$(patsubst %,$(OUT)/obj/%.o,$(basename $(example-sources) $(bench-sources)))
 

@@ -14,6 +14,10 @@ requests)
     inputs=tests/fuzz/httpd name=inputs few=5000
     with='-max_len=1048576 -len_control=20 -dict=tests/fuzz/httpd/words'
     ;;
+heads)
+    inputs=tests/fuzz/proxy name=heads few=20000
+    with='-max_len=20000 -len_control=20 -dict=tests/fuzz/proxy/words'
+    ;;
 *) echo "fuzz: there is no fuzzer '$target'" >&2 && exit 2 ;;
 esac
 corpus=$folder/corpus/$target log=$folder/log.$target
