@@ -154,7 +154,7 @@ static void check_came(const struct head *came, bool response)
         WRONG("a head with two lengths or two hosts is not refused");
 }
 
-/* Of the fields that are sent on: what concerns one connection is gone, and the proxy's own are there once. */
+/* The fields that are sent on: none concerns one connection only, and the proxy's own are there once. */
 static void check_fields(const struct head *sent, const struct head *came, bool response)
 {
     int count[OWN] = {0};
