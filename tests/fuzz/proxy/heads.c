@@ -86,7 +86,7 @@ static bool read_otherwise(enum http_parser_type type, struct meaning *meaning)
 
 /* ---- the proxy's own reader --------------------------------------------------------------------- */
 
-/* Of a copy that ends where the head ends, so that a look behind it is found. */
+/* Reads a copy that ends where the head ends, so that the sanitizer finds a look behind it. */
 static bool read_strictly(bool response, const char *bytes, size_t length, struct head *head, char **copy)
 {
     struct framing framing = {.place = response ? STATUS_PROTOCOL : BLANK_LINE, .most = FRAMING_MOST};
