@@ -21,13 +21,13 @@
  * The results are the same. strand_options.files and STRAND_FILES in the environment choose (strand/pool.h).
  *
  * The flags and constants are those of the system: <fcntl.h>, <sys/stat.h>, <dirent.h>. `dir` is a descriptor of the
- * directory to which a relative path is relative, or AT_FDCWD: the working directory. It must be opened for reading
- * (O_PATH is not enough), and it must be open even if the path is absolute. Results are sizes, descriptors, or negated
- * errno codes: those of the system call, and:
+ * directory to which a relative path is relative, or AT_FDCWD: the working directory. It must be opened for reading,
+ * and it must be open even if the path is absolute. A descriptor that was opened with O_PATH serves by its path:
+ * "/proc/self/fd/7". Results are sizes, descriptors, or negated errno codes: those of the system call, and:
  *
  *  - -ESPIPE: the descriptor is a socket, a pipe, a terminal or another character device, for which strand_read and
  *    strand_write are made,
- *  - -EBADF: the descriptor is not open, or was closed meanwhile,
+ *  - -EBADF: the descriptor is not open, was closed meanwhile, or was opened with O_PATH,
  *  - -ENOMEM: there is no memory.
  *
  * Interruption: a call that an interrupted strand has not begun has no effect. A call that changes a file, a directory

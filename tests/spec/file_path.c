@@ -70,6 +70,23 @@ TEST_INSIDE(an_open_file_is_set_by_its_descriptor)
     CHECK_EQ(strand_file_set(fd, "", AT_EMPTY_PATH, all, &some), -EBADF);
 }
 
+TEST_INSIDE(a_descriptor_of_a_path_alone_serves_by_its_path)
+{
+    PLACE(dir);
+    const struct stat some = {.st_mode = 0640};
+    char self[32];
+    struct stat status;
+    make_file("a");
+    int fd = strand_file_open(dir, "a", O_PATH, 0);
+    CHECK_EQ(strand_file_set(fd, "", AT_EMPTY_PATH, STRAND_FILE_MODE, &some), -EBADF);
+    CHECK_EQ(strand_file_stat(fd, "", AT_EMPTY_PATH, &status), -EBADF);
+    CHECK_EQ(status_of("a").st_mode, S_IFREG | 0600);
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    CHECK_EQ(strand_file_set(AT_FDCWD, self, 0, STRAND_FILE_MODE, &some), 0);
+    CHECK_EQ(status_of("a").st_mode, S_IFREG | 0640);
+    CHECK_EQ(strand_close(fd), 0);
+}
+
 TEST_INSIDE(a_file_becomes_like_another_one)
 {
     PLACE(dir);
