@@ -49,7 +49,8 @@
  * Cost: a share of a system call, or a round trip to another thread of some microseconds, unless a function says
  * otherwise. That system call begins all calls that the strands of a thread have made since the last one.
  *
- * In a seeded run the files are those of the system. The run can be repeated as far as the files are the same.
+ * In a seeded run the files are those of the system. The run can be repeated as far as the files are the same. The seed
+ * also decides the names that the calls make, as long as these are free.
  */
 #ifndef STRAND_FILE_H
 #define STRAND_FILE_H

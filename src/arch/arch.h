@@ -635,8 +635,10 @@ int arch_file_make_directory(int dir, const char *path, unsigned mode);
 int arch_file_list(int fd, struct arch_file_entry *out, size_t most);
 /* Read a whole file into memory of malloc, with a 0 byte behind it: -EFBIG above max_size. Returns the size. */
 int64_t arch_file_load(int dir, const char *path, size_t max_size, char **out);
-/* Replace a whole file by way of one beside it, on disk. Writes to the path meanwhile. */
-int arch_file_store(int dir, char *path, const void *bytes, size_t size, unsigned mode);
+/* Replace a whole file by way of one beside it, on disk, whose name `chance` decides. Writes to the path meanwhile. */
+int arch_file_store(int dir, char *path, const void *bytes, size_t size, unsigned mode, uint64_t chance);
+/* A number for the i-th try of a new name. The first ones follow from `chance`. */
+uint64_t arch_file_chance(uint64_t chance, int i);
 
 /* ---- file_path.c: calls of several system calls; as those of file.c -------------------------------------------- */
 
@@ -654,8 +656,8 @@ int arch_file_set(int dir, const char *path, int flags, unsigned what, const str
 /* Make a directory and the parents that are missing; 0: it is there. Writes to the path meanwhile. */
 int arch_file_make_directories(int dir, char *path, unsigned mode);
 /* Make a file, or a directory with ARCH_FILE_DIRECTORY, with new letters instead of the XXXXXX at the end of the path.
- * Returns a descriptor. */
-int arch_file_open_temporary(int dir, char *path, int flags);
+ * `chance` decides the letters. Returns a descriptor. */
+int arch_file_open_temporary(int dir, char *path, int flags, uint64_t chance);
 /* Put the absolute path without links into `out`. Returns its length. */
 int arch_file_resolve(int dir, const char *path, char *out, size_t room);
 

@@ -4,6 +4,8 @@
  */
 #include "arch.h"
 
+#include "../base/rng.h"
+
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -307,14 +309,21 @@ static int open_parent(int dir, char *path)
     return fd;
 }
 
-enum { BESIDE_TRIES = 100 };
+enum { BESIDE_TRIES = 100, CHANCE_TRIES = 10 };
+
+/* Another run may have taken the names that follow from the same number: a seeded one with the same seed. */
+uint64_t arch_file_chance(uint64_t chance, int i)
+{
+    struct rng rng = {chance + (uint64_t)i};
+    return i < CHANCE_TRIES ? rng_next(&rng) : arch_entropy();
+}
 
 /* Makes a file with a new name in the directory. `beside` gets the name. */
-static int open_beside(int parent, unsigned mode, char *beside, size_t room)
+static int open_beside(int parent, unsigned mode, char *beside, size_t room, uint64_t chance)
 {
     int fd = -EEXIST;
     for (int i = 0; fd == -EEXIST && i < BESIDE_TRIES; i++) {
-        snprintf(beside, room, ".strand-%016llx", (unsigned long long)arch_entropy());
+        snprintf(beside, room, ".strand-%016llx", (unsigned long long)arch_file_chance(chance, i));
         fd = arch_file_open(parent, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
     }
     return fd;
@@ -327,10 +336,10 @@ static int sync_directory(int fd)
     return error == -EINVAL ? 0 : error;
 }
 
-static int store_in(int parent, const char *name, const void *bytes, size_t size, unsigned mode)
+static int store_in(int parent, const char *name, const void *bytes, size_t size, unsigned mode, uint64_t chance)
 {
     char beside[32];
-    int fd = open_beside(parent, mode, beside, sizeof beside);
+    int fd = open_beside(parent, mode, beside, sizeof beside, chance);
     if (fd < 0)
         return fd;
     int error;
@@ -346,13 +355,13 @@ static int store_in(int parent, const char *name, const void *bytes, size_t size
     return error ? error : sync_directory(parent);
 }
 
-int arch_file_store(int dir, char *path, const void *bytes, size_t size, unsigned mode)
+int arch_file_store(int dir, char *path, const void *bytes, size_t size, unsigned mode, uint64_t chance)
 {
     int parent = *path ? open_parent(dir, path) : -ENOENT;
     if (parent < 0)
         return parent;
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    int error = *name ? store_in(parent, name, bytes, size, mode) : -EISDIR;
+    int error = *name ? store_in(parent, name, bytes, size, mode, chance) : -EISDIR;
     (void)close(parent);
     return error;
 }

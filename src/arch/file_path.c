@@ -78,10 +78,9 @@ int arch_file_make_directories(int dir, char *path, unsigned mode)
 
 enum { NEW_LETTERS = 6, NEW_TRIES = 100 };
 
-static void put_letters(char *letters)
+static void put_letters(char *letters, uint64_t chance)
 {
     static const char all[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    uint64_t chance = arch_entropy();
     for (int i = 0; i < NEW_LETTERS; i++, chance /= sizeof all - 1)
         letters[i] = all[chance % (sizeof all - 1)];
 }
@@ -100,14 +99,14 @@ static int make_and_open(int dir, const char *path, int flags)
     return fd;
 }
 
-int arch_file_open_temporary(int dir, char *path, int flags)
+int arch_file_open_temporary(int dir, char *path, int flags, uint64_t chance)
 {
     size_t length = strlen(path);
     if (length < NEW_LETTERS || strcmp(path + length - NEW_LETTERS, "XXXXXX") != 0)
         return -EINVAL;
     int fd = -EEXIST;
     for (int i = 0; fd == -EEXIST && i < NEW_TRIES; i++) {
-        put_letters(path + length - NEW_LETTERS);
+        put_letters(path + length - NEW_LETTERS, arch_file_chance(chance, i));
         do
             fd = flags & O_DIRECTORY ? make_and_open(dir, path, flags)
                                      : arch_file_open(dir, path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | flags, 0600);

@@ -79,6 +79,12 @@ struct file_op *file_op_make(struct file_call *call, int64_t (*run)(struct file_
     return op;
 }
 
+uint64_t file_chance(const struct file_call *call)
+{
+    struct thread *thread = call->at[0].thread;
+    return thread->platform ? platform_chance(thread, UINT32_MAX) : arch_entropy();
+}
+
 static void *run_op(void *arg)
 {
     struct file_op *op = arg;

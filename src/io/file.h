@@ -46,6 +46,7 @@ struct file_op {
     int fd, to, flags, count;
     unsigned mode;
     int64_t offset, size;
+    uint64_t chance; /* decides new names */
     int64_t *from_offset, *to_offset;
     const char *path, *to_path;
     void *out;
@@ -88,6 +89,8 @@ int64_t file_run(struct file_call *call, struct file_op *op, bool leaves);
 enum file_fate file_attempt(struct file_call *call, struct file_op *op, bool leaves);
 /* As file_run; then free the op, and end the call. */
 int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves);
+/* A number for new names: of the seed in a seeded run, so that the names are the same each time. */
+uint64_t file_chance(const struct file_call *call);
 /* Free an op that does not run, end the call, and throw for what interrupts the strand. */
 __attribute__((noreturn)) void file_interrupt(struct file_call *call, struct file_op *op);
 /* Between two parts of a call, while no op is made: yields if others wait. If the strand is interrupted, the call ends,

@@ -272,7 +272,8 @@ int64_t strand_file_load(int dir, const char *path, size_t max_size, char **out)
 
 static int64_t run_store(struct file_op *op)
 {
-    return arch_file_store(op->fd, (char *)(uintptr_t)op->path, op->parts->iov_base, op->parts->iov_len, op->mode);
+    return arch_file_store(op->fd, (char *)(uintptr_t)op->path, op->parts->iov_base, op->parts->iov_len, op->mode,
+                           op->chance);
 }
 
 int strand_file_store(int dir, const char *path, const void *bytes, size_t size, unsigned mode)
@@ -290,5 +291,6 @@ int strand_file_store(int dir, const char *path, const void *bytes, size_t size,
     op->parts = op->out;
     *op->parts = (struct iovec){copies ? memcpy(copy, bytes, size) : (void *)(uintptr_t)bytes, size};
     op->mode = mode;
+    op->chance = file_chance(&call);
     return (int)file_run_last(&call, op, false); /* [FI1] */
 }

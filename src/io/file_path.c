@@ -87,7 +87,7 @@ int strand_file_make_directories(int dir, const char *path, unsigned mode)
 
 static int64_t run_open_temporary(struct file_op *op)
 {
-    return arch_file_open_temporary(op->fd, (char *)(uintptr_t)op->path, op->flags);
+    return arch_file_open_temporary(op->fd, (char *)(uintptr_t)op->path, op->flags, op->chance);
 }
 
 int strand_file_open_temporary(int dir, char *path, int flags)
@@ -98,6 +98,7 @@ int strand_file_open_temporary(int dir, char *path, int flags)
     if (fd < 0)
         return fd;
     op->flags = flags;
+    op->chance = file_chance(&call);
     fd = (int)file_run(&call, op, false); /* [FI1] */
     if (fd >= 0)
         memcpy(path, op->path, strlen(op->path));

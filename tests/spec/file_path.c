@@ -7,6 +7,10 @@
 #define ONE_SEED_IN 50 /* the system makes and removes files in most of the time */
 #include "paths.h"
 
+#include "strand/sim.h"
+
+#include <sys/inotify.h>
+
 /* ---- modes, owners and times ----------------------------------------------------------------------------------- */
 
 TEST_INSIDE(only_what_is_named_is_set)
@@ -260,6 +264,78 @@ TEST_INSIDE(a_temporary_directory_that_cannot_be_opened_is_not_left_behind)
     CHECK_EQ(strand_file_open_temporary(dir, missing, O_DIRECTORY), -ENOENT);
     CHECK_STR(path, "XXXXXX");
     CHECK_EQ(count_entries("."), 0);
+}
+
+/* The names that a run makes: of three temporary files, and of the file beside one that is stored. */
+struct names {
+    char temporary[3][12];
+    char beside[512];
+};
+
+static void *make_names(void *arg)
+{
+    struct names *names = arg;
+    PLACE(dir);
+    for (int i = 0; i < 3; i++) {
+        strcpy(names->temporary[i], "new-XXXXXX");
+        CHECK_EQ(strand_close(strand_file_open_temporary(dir, names->temporary[i], 0)), 0);
+    }
+    _Alignas(struct inotify_event) char bytes[512];
+    int changes = inotify_init1(IN_CLOEXEC);
+    CHECK(inotify_add_watch(changes, ".", IN_CREATE) > 0);
+    CHECK_EQ(strand_file_store(dir, "stored", "x", 1, 0600), 0);
+    CHECK(read(changes, bytes, sizeof bytes) > 0);
+    close(changes);
+    snprintf(names->beside, sizeof names->beside, "%s", ((const struct inotify_event *)bytes)->name);
+    return arg;
+}
+
+static struct names names_of(uint64_t seed)
+{
+    struct names names;
+    strand_options options = {
+        .size = sizeof options, .has_seed = true, .seed = seed, .sim = STRAND_SIM(.silent = true)};
+    strand_run(&options, make_names, &names);
+    return names;
+}
+
+TEST_REAL(a_seed_repeats_the_names_that_are_made)
+{
+    struct names first = names_of(7), again = names_of(7), other = names_of(8);
+    for (int i = 0; i < 3; i++) {
+        CHECK_STR(again.temporary[i], first.temporary[i]);
+        CHECK(strcmp(other.temporary[i], first.temporary[i]) != 0);
+        CHECK(strcmp(first.temporary[i], first.temporary[(i + 1) % 3]) != 0);
+    }
+    CHECK_STR(again.beside, first.beside);
+    CHECK(strcmp(other.beside, first.beside) != 0);
+}
+
+/* A file that nobody removes. */
+static void *make_and_leave(void *dir)
+{
+    char path[] = "new-XXXXXX";
+    CHECK_EQ(strand_close(strand_file_open_temporary(*(int *)dir, path, 0)), 0);
+    return dir;
+}
+
+static void *count_and_remove(void *path)
+{
+    CHECK_EQ(count_entries(path), 30);
+    CHECK_EQ(strand_file_remove_tree(AT_FDCWD, path, NULL, 0), 0);
+    return path;
+}
+
+TEST_REAL(a_seed_whose_names_are_taken_finds_others)
+{
+    char path[] = "/tmp/strand-tree-XXXXXX";
+    CHECK(mkdtemp(path) != NULL);
+    int dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    strand_options options = {.size = sizeof options, .has_seed = true, .seed = 7, .sim = STRAND_SIM(.silent = true)};
+    for (int i = 0; i < 30; i++)
+        strand_run(&options, make_and_leave, &dir);
+    close(dir);
+    strand_run(NULL, count_and_remove, path);
 }
 
 /* ---- what a path names ----------------------------------------------------------------------------------------- */
