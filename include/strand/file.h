@@ -199,7 +199,8 @@ enum {
 STRAND_BLOCKS int strand_file_set(int dir, const char *path, int flags, unsigned what, const struct stat *status);
 /** Get the absolute path of a file without symbolic links, "." and "..". `room` is the size of `out` in bytes; a 0 byte
  * ends the text. Returns its length, or a negated errno code: -ENAMETOOLONG if it does not fit; -ENOENT also if the
- * file has lost its name meanwhile; -ENOSYS without /proc. After an error `out` is unchanged. */
+ * file has no name (a pipe), has lost it meanwhile, or lies on a file system that was unmounted while in use (umount
+ * -l); -ENOSYS without /proc. After an error `out` is unchanged. */
 STRAND_BLOCKS int strand_file_resolve(int dir, const char *path, char *out, size_t room);
 /**
  * Make a file with a name that is new, as mkstemp(3) does, or a directory, as mkdtemp(3). The path ends with "XXXXXX",
@@ -214,22 +215,25 @@ STRAND_BLOCKS int strand_file_resolve(int dir, const char *path, char *out, size
 STRAND_BLOCKS int strand_file_open_temporary(int dir, char *path, int flags);
 /** Make a directory. `mode` are its permissions, less those of the umask. Returns 0 or a negated errno code. */
 STRAND_BLOCKS int strand_file_make_directory(int dir, const char *path, unsigned mode);
-/** Make a directory and all of its parents that are missing. These get the same permissions, and those that the owner
- * needs to make the next one (0300). Others may make some of them at the same time. Returns 0, also if the directory
- * was there; or a negated errno code: -ENOTDIR if there is something else. After an error the parents that were made
- * stay. */
+/** Make a directory and all of its parents that are missing. `mode` are the permissions of the directory. The parents
+ * get these and 0300, which the owner needs to make the next one. All get them less those of the umask: a umask that
+ * takes 0100 or 0200 away makes the call fail behind the first parent (-EACCES, unless the process is privileged).
+ * Others may make some of the directories at the same time. Returns 0, also if the directory was there; or a negated
+ * errno code: -ENOTDIR if there is something else. After an error the parents that were made stay. */
 STRAND_BLOCKS int strand_file_make_directories(int dir, const char *path, unsigned mode);
 /**
  * Remove a file, or a directory with all that is in it. The call removes a symbolic link itself and never follows it,
- * even if other processes change the tree meanwhile. (It does follow links before the last name of the path.) A
- * directory on which a file system is mounted stays, with all that is in it (-EBUSY; before Linux 5.8 the call takes
- * each directory on another device for one, and no other).
+ * even if other processes change the tree meanwhile. (It does follow links before the last name of the path.) Slashes
+ * at the end of the path change nothing: "link/" is the link itself. A directory on which a file system is mounted
+ * stays, with all that is in it (-EBUSY; before Linux 5.8 the call takes each directory on another device for one, and
+ * no other).
  *
  * Returns 0, also if nothing of that name is there; or a negated errno code. What can't be removed stays, all else is
- * removed, and the call returns the first error. `failed` gets the path of that name, which begins with `path`, and a 0
- * byte; `room` is its size in bytes, to which it is cut. NULL and 0: nobody wants to know. Errors are, besides those of
- * the system: -EINVAL if the path does not end with a name ("", "/", "." or ".." at the end); -EAGAIN if others have
- * moved a directory of the tree while the call was in it; then the call has ended there.
+ * removed, and the call returns the first error. `failed` gets the path of that name and a 0 byte. The path begins with
+ * `path`, less the slashes at the end of `path`; without memory for it, it is `path`. `room` is the size of `failed` in
+ * bytes, to which the path is cut. `failed` may be NULL if `room` is 0. Errors are, besides those of the system:
+ * -EINVAL if the path does not end with a name ("", "/", "." or ".." at the end); -EAGAIN if others have moved a
+ * directory of the tree while the call was in it; then the call has ended there.
  *
  * While others make files in the tree, the call goes on removing them. An interruption comes between two names, at most
  * 32 names later. What was removed stays so, and strand_exception_progress says how many names that are.

@@ -665,12 +665,13 @@ int arch_file_resolve(int dir, const char *path, char *out, size_t room);
  */
 
 struct arch_tree;
-/* Begin. `failed` gets the path of the first name that can't be removed, cut to the room; until the caller closes the
- * tree, which is *out. Returns 0, or a negated errno code: then there is neither. */
-int arch_tree_open(int dir, const char *path, char *failed, size_t room, struct arch_tree **out);
+/* Begin. The caller closes the tree, which is *out. Returns 0, or a negated errno code: then there is none. */
+int arch_tree_open(int dir, const char *path, struct arch_tree **out);
 /* Remove up to `steps` names. Returns whether that was all. */
 bool arch_tree_remove(struct arch_tree *tree, int steps);
-int arch_tree_error(const struct arch_tree *tree);        /* the first one, or 0 */
+int arch_tree_error(const struct arch_tree *tree); /* the first one, or 0 */
+/* The path of the first name that can't be removed, until the tree is closed. NULL: there was no memory for it. */
+const char *arch_tree_failed(const struct arch_tree *tree);
 uint64_t arch_tree_removed(const struct arch_tree *tree); /* names so far */
 void arch_tree_close(struct arch_tree *tree);
 

@@ -129,6 +129,8 @@ static int path_of(int fd, char *path, size_t room)
     if ((size_t)length >= room)
         return -ENAMETOOLONG;
     path[length] = 0;
+    if (*path != '/') /* a pipe; or "(unreachable)" stands before the path on a file system that was unmounted */
+        return -ENOENT;
     int error = result_of(fstat(fd, &status));
     if (!error)
         error = arch_file_stat(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, &named);

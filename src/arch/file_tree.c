@@ -27,7 +27,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -51,8 +50,8 @@ struct arch_tree {
     int error;      /* the first one */
     bool over;
     uint64_t removed;
-    char *path, *failed;
-    size_t room, failed_room;
+    char *path, *failed; /* failed: the path of the name with that error, or NULL */
+    size_t room;
     struct level *levels;
     size_t depth, most;
     size_t next, size;                     /* in the buffer */
@@ -113,8 +112,7 @@ static void fail(struct arch_tree *tree, int error)
     if (tree->error)
         return;
     tree->error = error;
-    if (tree->failed_room)
-        snprintf(tree->failed, tree->failed_room, "%s", tree->path);
+    tree->failed = strdup(tree->path);
 }
 
 /* removed: 1, or 0: others have removed it. */
@@ -331,12 +329,12 @@ static int64_t open_parent(struct arch_tree *tree, int dir)
     return tree->parent < 0 ? tree->parent : name - tree->path;
 }
 
-int arch_tree_open(int dir, const char *path, char *failed, size_t room, struct arch_tree **out)
+int arch_tree_open(int dir, const char *path, struct arch_tree **out)
 {
     struct arch_tree *tree = malloc(sizeof *tree);
     if (!tree)
         return -ENOMEM;
-    *tree = (struct arch_tree){.parent = -1, .at = -1, .failed = failed, .failed_room = room};
+    *tree = (struct arch_tree){.parent = -1, .at = -1};
     tree->room = strlen(path) + 1;
     tree->path = malloc(tree->room);
     int64_t name = tree->path ? 0 : -ENOMEM;
@@ -372,6 +370,11 @@ int arch_tree_error(const struct arch_tree *tree)
     return tree->error;
 }
 
+const char *arch_tree_failed(const struct arch_tree *tree)
+{
+    return tree->failed;
+}
+
 uint64_t arch_tree_removed(const struct arch_tree *tree)
 {
     return tree->removed;
@@ -384,6 +387,7 @@ void arch_tree_close(struct arch_tree *tree)
     if (tree->parent >= 0)
         (void)arch_fd_close(tree->parent);
     free(tree->levels);
+    free(tree->failed);
     free(tree->path);
     free(tree);
 }

@@ -148,7 +148,7 @@ int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves)
     return file_end(call, result);
 }
 
-bool file_rest(struct file_call *call)
+bool file_yield(struct file_call *call)
 {
     struct operation *at = &call->at[0];
     thread_tick(at->thread);
@@ -159,7 +159,7 @@ bool file_rest(struct file_call *call)
 
 void file_go_on(struct file_call *call)
 {
-    if (file_rest(call))
+    if (file_yield(call))
         file_interrupt(call, NULL);
 }
 

@@ -96,8 +96,8 @@ __attribute__((noreturn)) void file_interrupt(struct file_call *call, struct fil
 /* Between two parts of a call, while no op is made: yields if others wait. If the strand is interrupted, the call ends,
  * and this throws. */
 void file_go_on(struct file_call *call);
-/* Likewise, but returns whether the strand is interrupted instead of throwing. */
-bool file_rest(struct file_call *call);
+/* Between two parts of a call: yields if others wait. Returns whether the strand is interrupted. */
+bool file_yield(struct file_call *call);
 /* Sleep between two tries of an op. Returns 0, -EBADF if the descriptor was closed meanwhile, or -ENOMEM. If the strand
  * is interrupted, the op is freed, the call ends, and this throws. */
 int file_pause(struct file_call *call, struct file_op *op, int64_t ns);

@@ -115,13 +115,12 @@ int strand_file_open_temporary(int dir, char *path, int flags)
  * of names ends a part, as a seeded run has to go the same way each time. */
 enum { NAMES_AT_ONCE = 32 };
 
-/* op->out: a place for the tree, which is followed by that for the path of what can't be removed; op->offset: the names
- * that have gone. Returns 1: there is more; 0; or an error. */
+/* op->out: a place for the tree; op->offset: the names that have gone. Returns 1: there is more; 0; or an error. */
 static int64_t run_remove_tree(struct file_op *op)
 {
     struct arch_tree **tree = op->out;
     if (!*tree) {
-        int error = arch_tree_open(op->fd, op->path, (char *)(tree + 1), (size_t)op->size, tree);
+        int error = arch_tree_open(op->fd, op->path, tree);
         if (error)
             return error;
     }
@@ -130,11 +129,15 @@ static int64_t run_remove_tree(struct file_op *op)
     return over ? arch_tree_error(*tree) : 1;
 }
 
+static struct arch_tree *tree_of(struct file_op *op)
+{
+    return *(struct arch_tree **)op->out;
+}
+
 static void close_tree(struct file_op *op)
 {
-    struct arch_tree *tree = *(struct arch_tree **)op->out;
-    if (tree)
-        arch_tree_close(tree);
+    if (tree_of(op))
+        arch_tree_close(tree_of(op));
 }
 
 /* Says which name could not be removed. */
@@ -147,32 +150,37 @@ static void tell(const char *path, char *failed, size_t room)
     }
 }
 
+/* Runs the op until the tree has gone. */
+static int remove_tree(struct file_call *call, struct file_op *op)
+{
+    *(struct arch_tree **)op->out = NULL;
+    do {
+        bool interrupted = file_attempt(call, op, false) != FILE_RAN; /* [FI1] */
+        call->progress = (uint64_t)op->offset;
+        if (interrupted || (op->result > 0 && file_yield(call))) {
+            close_tree(op);
+            file_interrupt(call, op);
+        }
+    } while (op->result > 0);
+    return (int)op->result;
+}
+
 int strand_file_remove_tree(int dir, const char *path, char *failed, size_t room)
 {
     struct file_call call;
     struct file_op *op;
     if (room)
         must_be_there(failed, "buffer for the path", "strand_file_remove_tree");
-    size_t most = least(room, PATH_ROOM);
-    int error = file_begin_named(&call, &op, dir, path, run_remove_tree, sizeof(struct arch_tree *) + most,
-                                 "strand_file_remove_tree");
+    int error =
+        file_begin_named(&call, &op, dir, path, run_remove_tree, sizeof(struct arch_tree *), "strand_file_remove_tree");
     if (error) {
         tell(path, failed, room);
         return error;
     }
-    *(struct arch_tree **)op->out = NULL;
-    op->size = (int64_t)most;
-    do {
-        bool interrupted = file_attempt(&call, op, false) != FILE_RAN; /* [FI1] */
-        call.progress = (uint64_t)op->offset;
-        if (interrupted || (op->result > 0 && file_rest(&call))) {
-            close_tree(op);
-            file_interrupt(&call, op);
-        }
-    } while (op->result > 0);
-    error = (int)op->result;
+    error = remove_tree(&call, op);
+    const char *name = error && tree_of(op) ? arch_tree_failed(tree_of(op)) : NULL;
     if (error)
-        tell(*(struct arch_tree **)op->out ? (char *)op->out + sizeof(struct arch_tree *) : path, failed, room);
+        tell(name ? name : path, failed, room);
     close_tree(op);
     free(op);
     return (int)file_end(&call, error);

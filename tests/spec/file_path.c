@@ -157,7 +157,25 @@ TEST_INSIDE(the_owner_may_enter_the_parents_that_are_made)
     CHECK_EQ(status_of("a/b/c").st_mode & 0777, 0440);
 }
 
-TEST_INSIDE(what_is_no_directory_is_in_the_way)
+TEST_INSIDE(the_umask_takes_permissions_from_all_directories_that_are_made)
+{
+    PLACE(dir);
+    mode_t before = umask(027);
+    int error = strand_file_make_directories(dir, "a/b/c", 0755);
+    umask(before);
+    CHECK_EQ(error, 0);
+    CHECK_EQ(status_of("a").st_mode & 0777, 0750);
+    CHECK_EQ(status_of("a/b").st_mode & 0777, 0750);
+    CHECK_EQ(status_of("a/b/c").st_mode & 0777, 0750);
+    before = umask(0300);
+    error = strand_file_make_directories(dir, "d/e", 0755);
+    umask(before);
+    CHECK(error == 0 || error == -EACCES); /* 0: the process is privileged */
+    CHECK_EQ(status_of("d").st_mode & 0777, 0455);
+    CHECK(is_there("d/e") == !error);
+}
+
+TEST_INSIDE(a_file_or_a_dangling_link_is_in_the_way)
 {
     PLACE(dir);
     make_file("file");
@@ -378,6 +396,33 @@ TEST_INSIDE(a_file_that_loses_its_name_is_not_resolved)
     HOOK(READS_LINK, NULL, have_none);
     CHECK_EQ(strand_file_resolve(dir, "t", path, sizeof path), -ENOSYS);
     CHECK_STR(path, "before");
+}
+
+/* The system's words for a file on a file system that was unmounted name another file: of the working directory. */
+TEST_INSIDE(a_file_on_a_file_system_that_was_unmounted_is_not_resolved)
+{
+    PLACE(dir);
+    char path[64] = "before";
+    make_file("a");
+    make_directory("(unreachable)");
+    CHECK_EQ(link("a", "(unreachable)/a"), 0);
+    link_target = "(unreachable)/a";
+    int result = strand_file_resolve(dir, "a", path, sizeof path);
+    link_target = NULL;
+    CHECK_EQ(result, -ENOENT);
+    CHECK_STR(path, "before");
+}
+
+TEST_INSIDE(a_pipe_is_not_resolved)
+{
+    char self[32], path[64] = "before";
+    int ends[2];
+    CHECK_EQ(pipe(ends), 0);
+    snprintf(self, sizeof self, "/proc/self/fd/%d", ends[0]);
+    CHECK_EQ(strand_file_resolve(AT_FDCWD, self, path, sizeof path), -ENOENT);
+    CHECK_STR(path, "before");
+    close(ends[0]);
+    close(ends[1]);
 }
 
 /* ---- interruptions --------------------------------------------------------------------------------------------- */

@@ -75,6 +75,22 @@ TEST_INSIDE(a_wide_tree_is_removed)
     CHECK(!is_there("t"));
 }
 
+/* "t" with directories in each other, which are named "level", and a file "b" in the last but one. */
+static void make_deep(int dir, int depth)
+{
+    int last = dup(dir);
+    make_directory("t");
+    for (int i = 0; i < depth; i++) {
+        int next = REAL(openat)(last, i ? "level" : "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        CHECK(next >= 0);
+        CHECK_EQ(mkdirat(next, "level", 0700), 0);
+        close(last);
+        last = next;
+    }
+    CHECK_EQ(mknodat(last, "b", S_IFREG | 0600, 0), 0);
+    close(last);
+}
+
 static void *remove_deep(void *dir)
 {
     CHECK_EQ(remove_all(*(int *)dir, "t"), 0);
@@ -85,16 +101,7 @@ static void *remove_deep(void *dir)
 TEST_INSIDE(a_deep_tree_needs_neither_stack_nor_descriptors)
 {
     PLACE(dir);
-    int depth = test_seed() ? 50 : 1000, last = dup(dir);
-    make_directory("t");
-    for (int i = 0; i < depth; i++) {
-        int next = REAL(openat)(last, i ? "level" : "t", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        CHECK(next >= 0);
-        CHECK_EQ(mkdirat(next, "level", 0700), 0);
-        close(last);
-        last = next;
-    }
-    close(last);
+    make_deep(dir, test_seed() ? 50 : 1000);
     STRAND_SCOPE(scope);
     strand_attr attr = {.size = sizeof attr, .stack_size = 1};
     strand_join(strand_spawn_with(scope, &attr, remove_deep, &dir, 0));
@@ -108,7 +115,7 @@ static int refuse(void)
     return EACCES;
 }
 
-TEST_INSIDE(what_cannot_be_removed_stays_and_all_else_is_removed)
+TEST_INSIDE(an_entry_that_cannot_be_removed_stays_and_all_else_is_removed)
 {
     PLACE(dir);
     char failed[64] = "", cut[6] = "";
@@ -123,6 +130,31 @@ TEST_INSIDE(what_cannot_be_removed_stays_and_all_else_is_removed)
     CHECK_EQ(strand_file_remove_tree(dir, "t", cut, sizeof cut), -EACCES);
     CHECK_STR(cut, "t/d/e");
     CHECK_EQ(strand_file_remove_tree(dir, "t", NULL, 0), -EACCES);
+}
+
+TEST_INSIDE(the_path_of_a_failure_may_be_longer_than_one_of_the_system)
+{
+    PLACE(dir);
+    enum { LONGEST = 8000 };
+    char *failed = malloc(LONGEST);
+    int depth = test_seed() ? 50 : 700;
+    make_deep(dir, depth);
+    HOOK(UNLINKS, "b", refuse);
+    CHECK_EQ(strand_file_remove_tree(dir, "t", failed, LONGEST), -EACCES);
+    CHECK_EQ(strlen(failed), strlen("t") + (size_t)(depth - 1) * strlen("/level") + strlen("/b"));
+    CHECK_STR(failed + strlen(failed) - strlen("/level/b"), "/level/b");
+    free(failed);
+}
+
+TEST_INSIDE(slashes_behind_a_path_are_no_part_of_that_of_a_failure)
+{
+    PLACE(dir);
+    char failed[64] = "";
+    make_tree();
+    HOOK(UNLINKS, "t", refuse);
+    CHECK_EQ(strand_file_remove_tree(dir, "t//", failed, sizeof failed), -EACCES);
+    CHECK_STR(failed, "t");
+    CHECK_EQ(count_entries("t"), 0);
 }
 
 TEST_INSIDE(a_directory_that_may_not_be_removed_is_emptied)
@@ -279,7 +311,7 @@ static int fill(void)
     return 0;
 }
 
-TEST_INSIDE(what_others_make_meanwhile_is_removed_too)
+TEST_INSIDE(an_entry_that_others_make_meanwhile_is_removed_too)
 {
     PLACE(dir);
     make_tree();
@@ -298,7 +330,7 @@ static int take_away(void)
     return 0;
 }
 
-TEST_INSIDE(what_others_remove_meanwhile_is_no_error)
+TEST_INSIDE(an_entry_that_others_remove_meanwhile_is_no_error)
 {
     PLACE(dir);
     make_tree();
