@@ -193,8 +193,8 @@ enum {
  * AT_EMPTY_PATH for the file `dir` itself, with the path "".
  *
  * Returns 0 or a negated errno code: -EPERM: the caller may not set that; -EOPNOTSUPP: Linux has no permissions of
- * symbolic links; -EINVAL: a bit of `what` or `flags` that is none. Owner and group are set first, then the mode, then
- * the times: an error ends the call, and what comes later is not set.
+ * symbolic links; -EINVAL: an unknown bit in `what` or `flags`. Owner and group are set first, then the mode, then the
+ * times: an error ends the call, and the later ones stay as they are.
  */
 STRAND_BLOCKS int strand_file_set(int dir, const char *path, int flags, unsigned what, const struct stat *status);
 /** Get the absolute path of a file without symbolic links, "." and "..". `room` is the size of `out` in bytes; a 0 byte
@@ -228,12 +228,12 @@ STRAND_BLOCKS int strand_file_make_directories(int dir, const char *path, unsign
  * stays, with all that is in it (-EBUSY; before Linux 5.8 the call takes each directory on another device for one, and
  * no other).
  *
- * Returns 0, also if nothing of that name is there; or a negated errno code. What can't be removed stays, all else is
- * removed, and the call returns the first error. `failed` gets the path of that name and a 0 byte. The path begins with
- * `path`, less the slashes at the end of `path`; without memory for it, it is `path`. `room` is the size of `failed` in
- * bytes, to which the path is cut. `failed` may be NULL if `room` is 0. Errors are, besides those of the system:
- * -EINVAL if the path does not end with a name ("", "/", "." or ".." at the end); -EAGAIN if others have moved a
- * directory of the tree while the call was in it; then the call has ended there.
+ * Returns 0, also if nothing of that name is there; or a negated errno code. Entries that can't be removed stay, all
+ * others are removed, and the call returns the first error. `failed` gets the path of that name and a 0 byte. The path
+ * begins with `path`, less the slashes at the end of `path`; without memory for it, it is `path`. `room` is the size of
+ * `failed` in bytes, to which the path is cut. `failed` may be NULL if `room` is 0. Errors are, besides those of the
+ * system: -EINVAL if the path does not end with a name ("", "/", "." or ".." at the end); -EAGAIN if others have moved
+ * a directory of the tree while the call was in it; then the call has ended there.
  *
  * While others make files in the tree, the call goes on removing them. An interruption comes between two names, at most
  * 32 names later. What was removed stays so, and strand_exception_progress says how many names that are.

@@ -6,16 +6,16 @@
  *           it, and two descriptors: one names the directory that has the tree, the other one the directory that is
  *           emptied. Memory grows with the depth of the tree, never with the number of its entries. Neither the stack
  *           nor the number of descriptors grows.
- * PROTOCOL  each entry is removed as a file or as an empty directory. What may be a directory with entries is entered,
- *           by its name in the open directory. At the end of its list ".." is opened, and the directory is removed from
- *           there; the list of the outer one goes on where it was left. If entries were removed and there are others
+ * PROTOCOL  each entry is removed as a file or as an empty directory. A name that may be a directory with entries is
+ *           entered, relative to the open directory. At the end of its list ".." is opened, and the directory is
+ * removed from there; the list of the outer one goes on where it was left. If entries were removed and there are others
  *           now (made meanwhile, or passed over by a file system that counts positions), the directory is entered once
- *           more. What can't be removed stays, and the first such error is kept.
+ *           more. An entry that can't be removed stays, and the first such error is kept.
  * INVARIANTS [FT1] a directory is entered by one name, relative to an open one, never through a symbolic link: if
- *           another process replaces a directory by a link, the link is removed, and not what it names.
+ *           another process replaces a directory by a link, the link is removed, and its target stays.
  *           [FT2] ".." is used only if it has the numbers of the directory from which this one was entered: a directory
  *           that was moved out of the tree does not lead out of it.
- *           [FT3] a directory on which a file system is mounted is not entered: what is mounted stays whole.
+ *           [FT3] a directory on which a file system is mounted is not entered: the mounted file system stays whole.
  * PROGRESS  a file system may list names that it does not find. A directory is entered again and again only while
  *           entries go; if others seem to remove them, VAIN_MOST times.
  * NOT DONE  recursion, and a descriptor for each level: both run out in deep trees. Finding a mount by the error of
@@ -106,7 +106,7 @@ static int open_now(const struct arch_tree *tree)
     return tree->depth ? tree->at : tree->parent;
 }
 
-/* What the path names can't be removed. */
+/* The name at the end of the path can't be removed. */
 static void fail(struct arch_tree *tree, int error)
 {
     if (tree->error)

@@ -376,7 +376,7 @@ TEST_REAL(a_seeded_select_on_simulated_bytes_goes_on_beside_one_on_the_system)
                    select_beside_the_system, NULL);
 }
 
-TEST_SYSTEM_INSIDE(what_is_observed_no_longer_says_so_once)
+TEST_SYSTEM_INSIDE(a_file_that_is_observed_no_longer_is_reported_once)
 {
     PLACE place = observe(IN_CREATE);
     make(&place, "a");
@@ -446,7 +446,7 @@ TEST_SYSTEM_INSIDE(another_kind_of_descriptor_is_refused_and_keeps_its_bytes)
     CHECK_EQ(strand_changes_add(ends[0], AT_FDCWD, "/", IN_CREATE), -EBADF);
 }
 
-TEST_SYSTEM_INSIDE(what_cannot_be_observed_is_an_error_code)
+TEST_SYSTEM_INSIDE(a_file_that_cannot_be_observed_is_an_error_code)
 {
     PLACE place = observe(IN_CREATE);
     int fd = openat(place.dir, "a", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);

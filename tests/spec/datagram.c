@@ -94,7 +94,7 @@ TEST(an_address_is_one_of_the_system)
     CHECK_EQ(ntohl(four.sin_addr.s_addr), INADDR_LOOPBACK);
 }
 
-TEST(what_is_no_address_is_an_error_code)
+TEST(a_text_that_is_no_address_is_an_error_code)
 {
     strand_address address;
     char path[200], text[8] = "";
@@ -453,7 +453,7 @@ TEST_INSIDE(a_connected_socket_learns_that_nobody_listens)
     CHECK_EQ(strand_send_to(client, "x", 1, NULL), 1);
 }
 
-TEST_INSIDE(what_cannot_be_sent_is_an_error_code)
+TEST_INSIDE(a_datagram_that_cannot_be_sent_is_an_error_code)
 {
     static char large[70000];
     strand_address nobody = name("nobody");

@@ -210,7 +210,7 @@ TEST_INSIDE(a_device_gets_them_too)
 
 /* ---- errors ------------------------------------------------------------------------------------ */
 
-TEST_INSIDE(what_can_not_be_sent_is_refused)
+TEST_INSIDE(a_file_that_cannot_be_sent_is_refused)
 {
     FILE_OF(file, 10);
     ENDS ends = of_pipe();
@@ -476,7 +476,7 @@ static void *send_from_memory(void *arg)
     return arg;
 }
 
-TEST_REAL(what_is_in_memory_is_sent_by_the_thread_of_the_strand)
+TEST_REAL(bytes_in_memory_are_sent_by_the_thread_of_the_strand)
 {
     strand_run(STRAND_OPTIONS(.threads = 1), send_from_memory, NULL);
 }
@@ -507,7 +507,7 @@ static void *send_from_disk(void *arg)
     return arg;
 }
 
-TEST_REAL(what_is_not_in_memory_is_sent_by_another_thread)
+TEST_REAL(bytes_that_are_not_in_memory_are_sent_by_another_thread)
 {
     strand_run(STRAND_OPTIONS(.threads = 1), send_from_disk, NULL);
 }

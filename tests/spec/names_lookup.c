@@ -298,7 +298,7 @@ TEST_REAL_INSIDE(a_look_up_without_a_free_descriptor_says_so)
     CHECK_STR(why, "four.test: making a socket: Too many open files");
 }
 
-TEST_REAL_INSIDE(what_is_malformed_is_refused)
+TEST_REAL_INSIDE(a_malformed_question_is_refused)
 {
     char long_name[300], why[STRAND_NAMES_WHY];
     strand_names_list *list;

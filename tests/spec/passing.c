@@ -203,7 +203,7 @@ TEST_INSIDE(a_receiver_waits_for_descriptors)
     close_pair();
 }
 
-TEST_INSIDE(what_cannot_be_passed_is_an_error_code)
+TEST_INSIDE(a_descriptor_that_cannot_be_passed_is_an_error_code)
 {
     static int many[300];
     char byte;

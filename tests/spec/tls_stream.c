@@ -249,7 +249,7 @@ static void *send_garbage(void *arg)
     return arg;
 }
 
-TEST_INSIDE(what_is_no_tls_is_refused_in_words)
+TEST_INSIDE(bytes_that_are_no_tls_are_refused_in_words)
 {
     open_contexts(NULL, NULL);
     open_pair();
