@@ -89,6 +89,9 @@ int64_t file_run(struct file_call *call, struct file_op *op, bool leaves);
 enum file_fate file_attempt(struct file_call *call, struct file_op *op, bool leaves);
 /* As file_run; then free the op, and end the call. */
 int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves);
+/* Run an op that changes one name: a whole call. */
+int file_run_named(int dir, const char *path, int64_t (*run)(struct file_op *), int flags, unsigned mode,
+                   const char *function);
 /* A number for new names: of the seed in a seeded run, so that the names are the same each time. */
 uint64_t file_chance(const struct file_call *call);
 /* Free an op that does not run, end the call, and throw for what interrupts the strand. */

@@ -44,9 +44,8 @@ int file_begin_named(struct file_call *call, struct file_op **op, int dir, const
     return 0;
 }
 
-/* Runs an op that changes one name. */
-static int run_named(int dir, const char *path, int64_t (*run)(struct file_op *), int flags, unsigned mode,
-                     const char *function)
+int file_run_named(int dir, const char *path, int64_t (*run)(struct file_op *), int flags, unsigned mode,
+                   const char *function)
 {
     struct file_call call;
     struct file_op *op;
@@ -196,7 +195,7 @@ static int64_t run_unlink(struct file_op *op)
 
 int strand_file_unlink(int dir, const char *path, int flags)
 {
-    return run_named(dir, path, run_unlink, flags, 0, "strand_file_unlink");
+    return file_run_named(dir, path, run_unlink, flags, 0, "strand_file_unlink");
 }
 
 static int64_t run_make_directory(struct file_op *op)
@@ -206,7 +205,7 @@ static int64_t run_make_directory(struct file_op *op)
 
 int strand_file_make_directory(int dir, const char *path, unsigned mode)
 {
-    return run_named(dir, path, run_make_directory, 0, mode, "strand_file_make_directory");
+    return file_run_named(dir, path, run_make_directory, 0, mode, "strand_file_make_directory");
 }
 
 /* ---- directories ---------------------------------------------------------------------------------------------- */

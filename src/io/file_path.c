@@ -76,13 +76,7 @@ static int64_t run_make_directories(struct file_op *op)
 
 int strand_file_make_directories(int dir, const char *path, unsigned mode)
 {
-    struct file_call call;
-    struct file_op *op;
-    int error = file_begin_named(&call, &op, dir, path, run_make_directories, 0, "strand_file_make_directories");
-    if (error)
-        return error;
-    op->mode = mode;
-    return (int)file_run_last(&call, op, false); /* [FI1] */
+    return file_run_named(dir, path, run_make_directories, 0, mode, "strand_file_make_directories");
 }
 
 static int64_t run_open_temporary(struct file_op *op)

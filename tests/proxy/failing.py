@@ -262,16 +262,17 @@ def drip(wire, byte, pause):
         pass
 
 
+def pour(wire):
+    """A backend's answer of a gigabyte."""
+    Backend.take(wire)
+    wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
+    while True:
+        wire.send(b"x" * 100000)
+
+
 def clients_that_are_slow_on_purpose(folder):
     """Each byte comes in time, and all of them take for ever."""
-
-    def serve(wire):
-        Backend.take(wire)
-        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
-        while True:
-            wire.send(b"x" * 100000)
-
-    with Proxy(folder, Backend(serve), args=["--idle=1", "--rate=1000000000"]) as proxy:
+    with Proxy(folder, Backend(pour), args=["--idle=1", "--rate=1000000000"]) as proxy:
         wire = proxy.dial()
         wire.send(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 3000\r\n\r\n")
         drip(wire, b"x", 0.01)
@@ -286,13 +287,7 @@ def clients_that_are_slow_on_purpose(folder):
 
 
 def a_client_that_does_not_read(folder):
-    def serve(wire):
-        Backend.take(wire)
-        wire.send(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000000\r\n\r\n")
-        while True:
-            wire.send(b"x" * 100000)
-
-    with Proxy(folder, Backend(serve), args=["--idle=0.3"]) as proxy:
+    with Proxy(folder, Backend(pour), args=["--idle=0.3"]) as proxy:
         wire = proxy.dial()
         wire.send(GET)
         until(lambda: len(proxy.lines()) == 1, "the log")

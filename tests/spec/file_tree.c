@@ -1,5 +1,5 @@
 /*
- * Trees of directories: how they are removed, what stays, and what other processes do meanwhile.
+ * Trees of directories: how they are removed, which entries stay, and changes by other processes meanwhile.
  */
 #define _GNU_SOURCE
 #define SUITE file_tree
@@ -108,7 +108,7 @@ TEST_INSIDE(a_deep_tree_needs_neither_stack_nor_descriptors)
     CHECK(!is_there("t"));
 }
 
-/* ---- what can't be removed --------------------------------------------------------------------------------------- */
+/* ---- entries that can't be removed ------------------------------------------------------------------------------- */
 
 static int refuse(void)
 {
@@ -146,42 +146,37 @@ TEST_INSIDE(the_path_of_a_failure_may_be_longer_than_one_of_the_system)
     free(failed);
 }
 
-TEST_INSIDE(slashes_behind_a_path_are_no_part_of_that_of_a_failure)
+/* The removal of "t" fails with this error, first at this path. */
+static void check_failure(int dir, int error, const char *path)
 {
-    PLACE(dir);
     char failed[64] = "";
-    make_tree();
-    HOOK(UNLINKS, "t", refuse);
-    CHECK_EQ(strand_file_remove_tree(dir, "t//", failed, sizeof failed), -EACCES);
-    CHECK_STR(failed, "t");
-    CHECK_EQ(count_entries("t"), 0);
+    CHECK_EQ(strand_file_remove_tree(dir, "t//", failed, sizeof failed), error);
+    CHECK_STR(failed, path);
 }
 
 TEST_INSIDE(a_directory_that_may_not_be_removed_is_emptied)
 {
     PLACE(dir);
-    char failed[64] = "";
     make_tree();
     HOOK(UNLINKS, "e", refuse);
-    CHECK_EQ(strand_file_remove_tree(dir, "t", failed, sizeof failed), -EACCES);
-    CHECK_STR(failed, "t/d/e");
+    check_failure(dir, -EACCES, "t/d/e");
     CHECK_EQ(count_entries("t/d/e"), 0);
     CHECK_EQ(count_entries("t"), 1);
+    HOOK(UNLINKS, "t", refuse);
+    check_failure(dir, -EACCES, "t"); /* without the slashes at its end */
+    CHECK_EQ(count_entries("t"), 0);
 }
 
 TEST_INSIDE(a_directory_that_cannot_be_opened_stays)
 {
     PLACE(dir);
-    char failed[64] = "";
     make_tree();
     HOOK(OPENS, "e", have_no_descriptors);
-    CHECK_EQ(strand_file_remove_tree(dir, "t", failed, sizeof failed), -EMFILE);
-    CHECK_STR(failed, "t/d/e");
+    check_failure(dir, -EMFILE, "t/d/e");
     CHECK_EQ(count_entries("t"), 1);
     CHECK(is_there("t/d/e/b"));
     HOOK(OPENS, "..", have_no_descriptors); /* there is no way on */
-    CHECK_EQ(strand_file_remove_tree(dir, "t", failed, sizeof failed), -EMFILE);
-    CHECK_STR(failed, "t/d/e");
+    check_failure(dir, -EMFILE, "t/d/e");
     CHECK_EQ(count_entries("t/d/e"), 0);
 }
 
@@ -202,12 +197,10 @@ static int be_closed(void)
 TEST_INSIDE(a_directory_that_can_be_listed_but_not_entered_stays_alone)
 {
     PLACE(dir);
-    char failed[64] = "";
     make_tree();
     make_file("t/z");
     HOOK(OPENS, "e", be_closed);
-    CHECK_EQ(strand_file_remove_tree(dir, "t", failed, sizeof failed), -EACCES);
-    CHECK_STR(failed, "t/d/e");
+    check_failure(dir, -EACCES, "t/d/e");
     CHECK(is_there("t/d/e/b") && !is_there("t/z"));
     CHECK_EQ(count_entries("t/d"), 1);
 }
@@ -223,16 +216,13 @@ static int be_mounted(void)
 TEST_INSIDE(a_directory_on_which_a_file_system_is_mounted_stays_with_all_that_is_in_it)
 {
     PLACE(dir);
-    char failed[64] = "";
     make_tree();
     make_file("t/z");
     HOOK(OPENS, "e", be_mounted);
-    CHECK_EQ(strand_file_remove_tree(dir, "t", failed, sizeof failed), -EBUSY);
-    CHECK_STR(failed, "t/d/e");
+    check_failure(dir, -EBUSY, "t/d/e");
     CHECK(is_there("t/d/e/b") && !is_there("t/z"));
     HOOK(OPENS, "t", be_mounted);
-    CHECK_EQ(strand_file_remove_tree(dir, "t", failed, sizeof failed), -EBUSY);
-    CHECK_STR(failed, "t");
+    check_failure(dir, -EBUSY, "t");
     CHECK(is_there("t/d/e/b"));
 }
 
@@ -240,11 +230,9 @@ TEST_INSIDE(a_directory_on_which_a_file_system_is_mounted_stays_with_all_that_is
 TEST_INSIDE(an_entry_that_is_listed_and_never_there_stays)
 {
     PLACE(dir);
-    char failed[64] = "";
     make_tree();
     HOOK(UNLINKS, "b", have_none);
-    CHECK_EQ(strand_file_remove_tree(dir, "t", failed, sizeof failed), -ENOTEMPTY);
-    CHECK_STR(failed, "t/d/e");
+    check_failure(dir, -ENOTEMPTY, "t/d/e");
 }
 
 TEST_INSIDE(a_directory_whose_entries_are_hidden_stays)

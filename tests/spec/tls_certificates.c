@@ -240,19 +240,6 @@ TEST_INSIDE(a_client_hears_that_its_certificate_was_refused)
 
 /* ---- contexts ------------------------------------------------------------------------------------------------- */
 
-static void check_no_context(const strand_tls_attr *attr, const char *words)
-{
-    STRAND_TRY {
-        strand_tls_context_open(attr);
-        CHECK_FAIL("a context in spite of: %s", words);
-    }
-    STRAND_CATCH(&STRAND_TLS_ERROR, e) {
-        CHECK_EQ(strand_exception_code(e), -EINVAL);
-        CHECK_CONTAINS(strand_exception_text(e), words);
-    }
-    STRAND_END
-}
-
 /* Of another type than all certificates here. */
 static void make_other_key(char *pem, size_t room)
 {

@@ -6,6 +6,7 @@
 
 #include "tls_made.h"
 
+#include "strand/exception.h"
 #include "strand/io.h"
 
 #include <errno.h>
@@ -39,6 +40,20 @@ static inline void open_contexts(const strand_tls_attr *of_client, const strand_
     make_usual();
     trusting = strand_tls_context_open(of_client ? of_client : STRAND_TLS_ATTR(.trust = authority.public_pem));
     serving = strand_tls_context_open(of_server ? of_server : STRAND_TLS_ATTR(.certificates = server.pem));
+}
+
+/* Attributes for which no context is made; the reason has these words. */
+static inline void check_no_context(const strand_tls_attr *attr, const char *words)
+{
+    STRAND_TRY {
+        strand_tls_context_open(attr);
+        CHECK_FAIL("a context in spite of: %s", words);
+    }
+    STRAND_CATCH(&STRAND_TLS_ERROR, e) {
+        CHECK_EQ(strand_exception_code(e), -EINVAL);
+        CHECK_CONTAINS(strand_exception_text(e), words);
+    }
+    STRAND_END
 }
 
 /* Streams over a new pair, by the contexts; they are closed with it. */

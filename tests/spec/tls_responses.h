@@ -4,22 +4,11 @@
 #ifndef SPEC_TLS_RESPONSES_H
 #define SPEC_TLS_RESPONSES_H
 
+#include "tls_clock.h"
 #include "tls_pair.h"
 
 #include <openssl/ocsp.h>
 #include <openssl/ssl.h>
-
-/* OpenSSL's clock: seconds after the system's. */
-static _Atomic long later;
-
-time_t time(time_t *result)
-{
-    struct timespec now;
-    CHECK_EQ(clock_gettime(CLOCK_REALTIME, &now), 0);
-    if (result)
-        *result = now.tv_sec + later;
-    return now.tv_sec + later;
-}
 
 /* A response in DER and in PEM. */
 struct response {

@@ -3,22 +3,11 @@
  */
 #define SUITE tls_resume
 #define ONE_SEED_IN 10 /* the arithmetic of handshakes takes the time */
+#include "tls_clock.h"
 #include "tls_pair.h"
 
 static struct made wild, other_authority;
 static struct made lasting_authority, lasting, passing; /* the last one is good for a day, the others for a month */
-
-/* OpenSSL's clock: seconds after the system's. */
-static _Atomic long later;
-
-time_t time(time_t *result)
-{
-    struct timespec now;
-    CHECK_EQ(clock_gettime(CLOCK_REALTIME, &now), 0);
-    if (result)
-        *result = now.tv_sec + later;
-    return now.tv_sec + later;
-}
 
 static void *answer(void *arg)
 {

@@ -205,19 +205,6 @@ TEST_INSIDE(a_session_outlives_a_staple_that_was_not_required)
 /* ---- contexts ------------------------------------------------------------------------------------------------------
  */
 
-static void check_no_context(const strand_tls_attr *attr, const char *words)
-{
-    STRAND_TRY {
-        strand_tls_context_open(attr);
-        CHECK_FAIL("a context in spite of: %s", words);
-    }
-    STRAND_CATCH(&STRAND_TLS_ERROR, e) {
-        CHECK_EQ(strand_exception_code(e), -EINVAL);
-        CHECK_CONTAINS(strand_exception_text(e), words);
-    }
-    STRAND_END
-}
-
 static void check_no_staple(const char *certificates, struct answer answer, const char *words)
 {
     static struct response r;
