@@ -24,9 +24,10 @@
  *
  * Clients resume sessions: a further handshake of the same context with the same host takes less computation, and sends
  * no certificates. A context keeps up to 64 sessions, two of a host, for itself alone; one that replaces it begins
- * without any. A session ends when a certificate of the chain that was checked expires, or when a staple that was
- * required runs out; a resumed handshake has no staple. Servers give tickets, which the context that replaces theirs
- * does not know: the next handshake is a full one then.
+ * without any. A session ends when a certificate of the chain that was checked expires, when a staple that was required
+ * runs out, or when one of the context's lists of revoked certificates does; a resumed handshake has no staple. The
+ * sessions of a host end when its certificate is found revoked. Servers give tickets, which the context that replaces
+ * theirs does not know: the next handshake is a full one then.
  *
  * Results are numbers of bytes, 0, or negated errno codes. strand_tls_failure has the reason in words:
  *

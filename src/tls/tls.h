@@ -67,6 +67,8 @@
 /* Sessions that a context keeps at most, and of one host. */
 #define TLS_SESSIONS 64
 #define TLS_SESSIONS_EACH 2
+/* Counters of a context for the hosts whose certificates were revoked. */
+#define TLS_HOSTS 32
 
 /* A queue of bytes in one piece of memory. */
 struct tls_bytes {
@@ -99,10 +101,13 @@ struct strand_tls_context {
     struct tls_name *names;
     strand_tls_context *next;
     enum strand_tls_clients clients;
-    struct tls_session *sessions; /* tls_sessions.c has their protocol */
-    struct tls_staple staple;     /* what servers staple */
-    bool staple_required;         /* of the servers of its clients */
-    BIO *key_log;                 /* or NULL; written to under the lock */
+    struct tls_session *sessions; /* tls_sessions.c has the protocol of these three */
+    uint32_t revocations[TLS_HOSTS];
+    ASN1_TIME *lists_until;      /* when the first of its lists of revoked certificates runs out, or NULL */
+    struct tls_staple staple;    /* what servers staple */
+    bool staple_required;        /* of the servers of its clients */
+    BIO *key_log;                /* or NULL */
+    CRYPTO_RWLOCK *key_log_lock; /* for writing to it, which may block the thread: streams do not wait for it */
     int spares;
     unsigned char *spare[TLS_SPARES]; /* buffers of TLS_ROOM bytes that no stream uses, under the lock */
     size_t protocols_size;
@@ -137,6 +142,7 @@ struct strand_tls {
     char refused[TLS_WHY];      /* what the check of the certificate has found */
     char *host;                 /* of a client's stream: the name or the address of its server */
     ASN1_TIME *until;           /* when a session that is resumed ends, or NULL */
+    uint32_t revocations;       /* of its host, when it was opened */
     bool stapled;               /* the server has stapled that its certificate is good; tls_staple.c has the protocol */
     ASN1_TIME *staple_until;    /* when a staple that was required runs out, or NULL */
     char peer[256], protocol[256];
@@ -183,7 +189,8 @@ strand_tls_context *tls_context_named(strand_tls_context *context, const char *a
 void tls_sessions_open(strand_tls_context *context, bool resumes);
 /** Let a client's stream resume a session of its context and its host, if there is one. */
 void tls_sessions_resume(strand_tls *tls);
-/** Let nothing of a stream's host be resumed: its certificate has been revoked. */
+/** Let nothing of a stream's host be resumed: its certificate has been revoked. Streams that are open keep no more
+ * sessions of that host. */
 void tls_sessions_forget(strand_tls *tls);
 void tls_sessions_free(struct tls_session *sessions);
 

@@ -39,8 +39,9 @@ static bool at_end(void)
 }
 
 /* The own certificate, and those between it and the root. Returns whether all were read. */
-static bool read_chain(SSL_CTX *ssl, BIO *file)
+static bool read_chain(strand_tls_context *context, BIO *file)
 {
+    SSL_CTX *ssl = context->ssl;
     X509 *own = PEM_read_bio_X509_AUX(file, NULL, tls_no_passphrase, NULL);
     bool good = own && SSL_CTX_use_certificate(ssl, own) == 1;
     X509_free(own);
@@ -55,8 +56,9 @@ static bool read_chain(SSL_CTX *ssl, BIO *file)
     return false;
 }
 
-static bool read_key(SSL_CTX *ssl, BIO *file)
+static bool read_key(strand_tls_context *context, BIO *file)
 {
+    SSL_CTX *ssl = context->ssl;
     EVP_PKEY *key = PEM_read_bio_PrivateKey(file, NULL, tls_no_passphrase, NULL);
     /* A key of another type than the certificate's would be taken as the key of a further certificate. */
     bool good = key && SSL_CTX_use_PrivateKey(ssl, key) == 1 && SSL_CTX_check_private_key(ssl) == 1;
@@ -64,8 +66,9 @@ static bool read_key(SSL_CTX *ssl, BIO *file)
     return good;
 }
 
-static bool read_trust(SSL_CTX *ssl, BIO *file)
+static bool read_trust(strand_tls_context *context, BIO *file)
 {
+    SSL_CTX *ssl = context->ssl;
     X509_STORE *store = SSL_CTX_get_cert_store(ssl);
     int count = 0;
     for (X509 *root; (root = PEM_read_bio_X509_AUX(file, NULL, tls_no_passphrase, NULL)); count++) {
@@ -77,12 +80,23 @@ static bool read_trust(SSL_CTX *ssl, BIO *file)
     return count > 0 && at_end();
 }
 
-static bool read_revoked(SSL_CTX *ssl, BIO *file)
+/* Notes when the first of the lists runs out. Returns whether there was memory. */
+static bool note_end(strand_tls_context *context, const X509_CRL *list)
 {
-    X509_STORE *store = SSL_CTX_get_cert_store(ssl);
+    const ASN1_TIME *end = X509_CRL_get0_nextUpdate(list);
+    if (!end || (context->lists_until && ASN1_TIME_compare(context->lists_until, end) <= 0))
+        return true;
+    ASN1_TIME_free(context->lists_until);
+    context->lists_until = ASN1_STRING_dup(end);
+    return context->lists_until != NULL;
+}
+
+static bool read_revoked(strand_tls_context *context, BIO *file)
+{
+    X509_STORE *store = SSL_CTX_get_cert_store(context->ssl);
     int count = 0;
     for (X509_CRL *list; (list = PEM_read_bio_X509_CRL(file, NULL, tls_no_passphrase, NULL)); count++) {
-        bool good = X509_STORE_add_crl(store, list) == 1;
+        bool good = X509_STORE_add_crl(store, list) == 1 && note_end(context, list);
         X509_CRL_free(list);
         if (!good)
             return false;
@@ -91,10 +105,11 @@ static bool read_revoked(SSL_CTX *ssl, BIO *file)
 }
 
 /* Let a function read a file or a text. Throws if it cannot. */
-static void load(strand_tls_context *context, const char *what, const char *pem, bool (*read)(SSL_CTX *, BIO *))
+static void load(strand_tls_context *context, const char *what, const char *pem,
+                 bool (*read)(strand_tls_context *, BIO *))
 {
     BIO *file = tls_pem_open(pem);
-    bool good = file && read(context->ssl, file);
+    bool good = file && read(context, file);
     BIO_free(file);
     if (!good)
         tls_refuse(-EINVAL, what, tls_pem_name(pem));
@@ -108,13 +123,16 @@ static void log_key(const SSL *ssl, const char *line)
     strand_tls_context *context = tls->context;
     if (!context->key_log)
         return;
-    CRYPTO_THREAD_write_lock(context->lock);
+    CRYPTO_THREAD_write_lock(context->key_log_lock);
     BIO_printf(context->key_log, "%s\n", line);
-    CRYPTO_THREAD_unlock(context->lock);
+    CRYPTO_THREAD_unlock(context->key_log_lock);
 }
 
 static void open_key_log(strand_tls_context *context, const char *path)
 {
+    context->key_log_lock = CRYPTO_THREAD_lock_new();
+    if (!context->key_log_lock)
+        tls_refuse(-ENOMEM, "no memory", NULL);
     context->key_log = tls_file_append(path);
     if (!context->key_log)
         tls_refuse(-EINVAL, "log of keys ", path);
@@ -272,8 +290,10 @@ void tls_context_free(strand_tls_context *context)
     for (int i = 0; i < context->spares; i++)
         OPENSSL_free(context->spare[i]);
     tls_sessions_free(context->sessions);
+    ASN1_TIME_free(context->lists_until);
     tls_staple_free(&context->staple);
     BIO_free(context->key_log);
+    CRYPTO_THREAD_lock_free(context->key_log_lock);
     SSL_CTX_free(context->ssl);
     BIO_meth_free(context->carrier);
     CRYPTO_THREAD_lock_free(context->lock);

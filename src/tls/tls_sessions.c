@@ -3,19 +3,25 @@
  *
  * A session stands for the check of the server's certificates that was made when the session began. So a context keeps
  * sessions for itself alone: its trust, its lists of revoked certificates and its protocols never change. A session is
- * for one host, and ends with the first certificate of the chain that expires, or with a staple that was required.
+ * for one host, and ends with the first certificate of the chain that expires, with a staple that was required, or with
+ * the first list of revoked certificates that runs out.
  *
  * PARTIES  Strands in calls of OpenSSL for a client's stream: they keep sessions. Openers of clients' streams: they
  * take them.
  *
  * STATE    `sessions` of a context is a list, the newest first, under the context's lock: at most TLS_SESSIONS, and at
  * most TLS_SESSIONS_EACH of a host. The list owns copies: OpenSSL changes the session of a connection that ends badly.
+ * `revocations` of a context, under its lock, counts how often a certificate of a host was found revoked. Hosts with
+ * the same digest share a counter. `revocations` of a stream is the count of its host when the stream was opened.
  *
  * INVARIANTS
  *   [TR1] A session is kept only if the certificates were checked, or the context does not check any.
  *   [TR2] A session of TLS 1.3 is taken out of the list, since a ticket is used once: an observer that sees it twice
  *     knows that both connections are of one client.
  *   [TR3] A server resumes no session of a client whose certificate has expired.
+ *   [TR4] A stream keeps no session if a certificate of its host was found revoked after the stream was opened.
+ *   [TR5] Neither a client nor a server resumes a session after a list of revoked certificates has run out: the list
+ *     that follows may have the certificate.
  *
  * TESTED BY tests/spec/tls_resume.c
  */
@@ -48,8 +54,14 @@ void tls_sessions_free(struct tls_session *sessions)
 
 /* ---- keeping ----------------------------------------------------------------------------------------------------- */
 
-/* When the first of the checked certificates expires, or the staple runs out that was required [TO1]; those of a
- * resumed session were checked before. */
+/* Of two times, of which the second may be NULL. */
+static const ASN1_TIME *earlier(const ASN1_TIME *time, const ASN1_TIME *other)
+{
+    return other && ASN1_TIME_compare(other, time) < 0 ? other : time;
+}
+
+/* When the first of the checked certificates expires, or the staple runs out that was required [TO1], or a list of
+ * revoked certificates [TR5]. Those of a resumed session were checked before. */
 static const ASN1_TIME *first_end(strand_tls *tls)
 {
     STACK_OF(X509) *chain = SSL_get0_verified_chain(tls->ssl);
@@ -59,7 +71,7 @@ static const ASN1_TIME *first_end(strand_tls *tls)
         if (!first || ASN1_TIME_compare(end, first) < 0)
             first = end;
     }
-    return first;
+    return first ? earlier(first, tls->context->lists_until) : NULL;
 }
 
 /* Returns NULL without memory, or if the certificates were not checked [TR1]. */
@@ -82,13 +94,25 @@ static struct tls_session *copy(strand_tls *tls, const SSL_SESSION *session)
     return NULL;
 }
 
+/* Under the lock: the counter of a host. */
+static uint32_t *revocations_of(strand_tls_context *context, const char *host)
+{
+    uint32_t digest = 0;
+    for (; *host; host++)
+        digest = digest * 31 + (unsigned char)(*host | 0x20); /* letters of both cases alike */
+    return &context->revocations[digest % TLS_HOSTS];
+}
+
 void tls_sessions_forget(strand_tls *tls)
 {
     struct tls_session *forgotten = NULL;
+    if (!tls->host) /* there was no memory for it, and so there is no session of the stream */
+        return;
     CRYPTO_THREAD_write_lock(tls->context->lock);
+    ++*revocations_of(tls->context, tls->host); /* [TR4] */
     for (struct tls_session **at = &tls->context->sessions; *at;) {
         struct tls_session *entry = *at;
-        if (!tls->host || OPENSSL_strcasecmp(entry->host, tls->host) != 0) {
+        if (OPENSSL_strcasecmp(entry->host, tls->host) != 0) {
             at = &entry->next;
             continue;
         }
@@ -123,10 +147,13 @@ static int keep(SSL *ssl, SSL_SESSION *session)
     if (!entry)
         return 0;
     strand_tls_context *context = tls->context;
+    struct tls_session *surplus = entry;
     CRYPTO_THREAD_write_lock(context->lock);
-    entry->next = context->sessions;
-    context->sessions = entry;
-    struct tls_session *surplus = take_surplus(context, entry->host);
+    if (*revocations_of(context, entry->host) == tls->revocations) { /* [TR4] */
+        entry->next = context->sessions;
+        context->sessions = entry;
+        surplus = take_surplus(context, entry->host);
+    }
     CRYPTO_THREAD_unlock(context->lock);
     free_one(surplus);
     return 0;
@@ -136,12 +163,13 @@ static int keep(SSL *ssl, SSL_SESSION *session)
 static SSL_TICKET_RETURN look_at_ticket(SSL *ssl, SSL_SESSION *session, const unsigned char *name, size_t size,
                                         SSL_TICKET_STATUS status, void *arg)
 {
-    (void)ssl, (void)name, (void)size, (void)arg;
+    (void)name, (void)size, (void)arg;
+    const strand_tls *tls = SSL_get_app_data(ssl);
     if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW)
         return SSL_TICKET_RETURN_IGNORE_RENEW;
     X509 *client = SSL_SESSION_get0_peer(session);
-    if (client && X509_cmp_current_time(X509_get0_notAfter(client)) < 0) /* [TR3] */
-        return SSL_TICKET_RETURN_IGNORE_RENEW;
+    if (client && X509_cmp_current_time(earlier(X509_get0_notAfter(client), tls->context->lists_until)) < 0)
+        return SSL_TICKET_RETURN_IGNORE_RENEW; /* [TR3] [TR5] */
     return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
 }
 
@@ -179,6 +207,7 @@ void tls_sessions_resume(strand_tls *tls)
 {
     struct tls_session *taken = NULL;
     CRYPTO_THREAD_write_lock(tls->context->lock);
+    tls->revocations = *revocations_of(tls->context, tls->host);
     struct tls_session **at = &tls->context->sessions;
     while (*at && OPENSSL_strcasecmp((*at)->host, tls->host) != 0)
         at = &(*at)->next;

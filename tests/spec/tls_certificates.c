@@ -5,6 +5,9 @@
 #define ONE_SEED_IN 10 /* the arithmetic of handshakes takes the time */
 #include "tls_pair.h"
 
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -146,34 +149,11 @@ TEST_INSIDE(a_client_can_do_without_the_check)
 
 /* ---- revoked ------------------------------------------------------------------------------------------------ */
 
-/* A list of the authority's, with the certificate in it unless that is NULL. */
-static void make_list(const struct made *revoked, char *text, size_t room)
-{
-    X509_CRL *list = X509_CRL_new();
-    ASN1_TIME *now = X509_gmtime_adj(NULL, -3600), *then = X509_gmtime_adj(NULL, 3600);
-    CHECK(list && X509_CRL_set_version(list, 1) && X509_CRL_set1_lastUpdate(list, now) &&
-          X509_CRL_set1_nextUpdate(list, then));
-    CHECK(X509_CRL_set_issuer_name(list, X509_get_subject_name(authority.certificate)));
-    if (revoked) {
-        X509_REVOKED *entry = X509_REVOKED_new();
-        X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(revoked->certificate));
-        X509_REVOKED_set_revocationDate(entry, now);
-        X509_CRL_add0_revoked(list, entry);
-    }
-    CHECK(X509_CRL_sign(list, authority.key, EVP_sha256()));
-    BIO *memory = BIO_new(BIO_s_mem());
-    CHECK(PEM_write_bio_X509_CRL(memory, list));
-    made_text(memory, text, room);
-    X509_CRL_free(list);
-    ASN1_TIME_free(now);
-    ASN1_TIME_free(then);
-}
-
 static int visit_by_list(const struct made *revoked, const char **failure)
 {
     static char text[4096];
     static char words[400];
-    make_list(revoked, text, sizeof text);
+    make_list(&authority, revoked, 3600, text, sizeof text);
     open_contexts(STRAND_TLS_ATTR(.trust = authority.public_pem, .revoked = text), NULL);
     open_streams("example.org");
     int of_server;
@@ -306,4 +286,47 @@ TEST_INSIDE(the_secrets_of_connections_are_logged_on_request)
     CHECK_EQ(count_in_file(path, "CLIENT_TRAFFIC_SECRET_0 "), 2);
     CHECK_EQ(count_in_file(path, "SERVER_TRAFFIC_SECRET_0 "), 2);
     CHECK_EQ(unlink(path), 0);
+}
+
+static sem_t writing, written;
+static bool blocks; /* the next line of a log */
+
+/* OpenSSL's, by which the library writes the log. */
+int BIO_printf(BIO *bio, const char *format, ...)
+{
+    if (blocks) {
+        blocks = false;
+        sem_post(&writing);
+        sem_wait(&written);
+    }
+    va_list arguments;
+    va_start(arguments, format);
+    int result = BIO_vprintf(bio, format, arguments);
+    va_end(arguments);
+    return result;
+}
+
+/* Calls that need the context, while its log is written. */
+static void *use_the_context(void *arg)
+{
+    sem_wait(&writing);
+    CHECK_STR(strand_tls_failure(client), "");
+    CHECK_EQ(strand_tls_context_name(trusting, "example.net", serving), 0);
+    sem_post(&written);
+    return arg;
+}
+
+TEST_REAL_INSIDE(a_slow_log_of_keys_keeps_nobody_from_its_context)
+{
+    pthread_t thread;
+    CHECK(sem_init(&writing, 0, 0) == 0 && sem_init(&written, 0, 0) == 0);
+    make_usual();
+    open_contexts(STRAND_TLS_ATTR(.trust = authority.public_pem, .key_log = "/dev/null"), NULL);
+    open_streams("example.org");
+    CHECK_EQ(pthread_create(&thread, NULL, use_the_context, NULL), 0);
+    blocks = true;
+    shake();
+    CHECK(!blocks);
+    CHECK_EQ(pthread_join(thread, NULL), 0);
+    close_all();
 }

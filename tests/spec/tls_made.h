@@ -93,4 +93,29 @@ static inline void make_usual(void)
     MAKE(&server, .subject = "server", .names = "DNS:example.org,IP:127.0.0.1", .issuer = &authority);
 }
 
+/* An authority's list of revoked certificates, with this one in it unless that is NULL. It runs out in so many
+ * seconds. */
+static inline void make_list(const struct made *issuer, const struct made *revoked, int seconds, char *text,
+                             size_t room)
+{
+    X509_CRL *list = X509_CRL_new();
+    ASN1_TIME *now = X509_gmtime_adj(NULL, -3600), *then = X509_gmtime_adj(NULL, seconds);
+    CHECK(list && X509_CRL_set_version(list, 1) && X509_CRL_set1_lastUpdate(list, now) &&
+          X509_CRL_set1_nextUpdate(list, then));
+    CHECK(X509_CRL_set_issuer_name(list, X509_get_subject_name(issuer->certificate)));
+    if (revoked) {
+        X509_REVOKED *entry = X509_REVOKED_new();
+        X509_REVOKED_set_serialNumber(entry, X509_get_serialNumber(revoked->certificate));
+        X509_REVOKED_set_revocationDate(entry, now);
+        X509_CRL_add0_revoked(list, entry);
+    }
+    CHECK(X509_CRL_sign(list, issuer->key, EVP_sha256()));
+    BIO *memory = BIO_new(BIO_s_mem());
+    CHECK(PEM_write_bio_X509_CRL(memory, list));
+    made_text(memory, text, room);
+    X509_CRL_free(list);
+    ASN1_TIME_free(now);
+    ASN1_TIME_free(then);
+}
+
 #endif

@@ -3,8 +3,7 @@
  */
 #define SUITE tls_resume
 #define ONE_SEED_IN 10 /* the arithmetic of handshakes takes the time */
-#include "tls_clock.h"
-#include "tls_pair.h"
+#include "tls_responses.h"
 
 static struct made wild, other_authority;
 static struct made lasting_authority, lasting, passing; /* the last one is good for a day, the others for a month */
@@ -155,6 +154,147 @@ TEST_INSIDE(a_session_ends_with_the_certificate_that_the_server_has_checked)
                                   .clients = STRAND_TLS_CLIENTS_REQUIRED));
     CHECK(visit_before_and_behind(&of_server) < 0);
     CHECK_EQ(of_server, -EKEYREJECTED);
+}
+
+TEST_INSIDE(a_session_ends_with_the_list_of_revoked_certificates_that_the_client_has)
+{
+    int of_server;
+    char list[4096];
+    make_passing();
+    make_list(&lasting_authority, NULL, BEHIND_A_DAY - 60, list, sizeof list);
+    open_contexts(STRAND_TLS_ATTR(.trust = lasting_authority.public_pem, .revoked = list),
+                  STRAND_TLS_ATTR(.certificates = lasting.pem));
+    CHECK_EQ(visit_before_and_behind(&of_server), -EKEYREJECTED);
+}
+
+TEST_INSIDE(a_session_ends_with_the_list_of_revoked_certificates_that_the_server_has)
+{
+    int of_server;
+    char list[4096];
+    make_passing();
+    make_list(&lasting_authority, NULL, BEHIND_A_DAY - 60, list, sizeof list);
+    open_contexts(STRAND_TLS_ATTR(.trust = lasting_authority.public_pem, .certificates = lasting.pem),
+                  STRAND_TLS_ATTR(.trust = lasting_authority.public_pem, .certificates = lasting.pem, .revoked = list,
+                                  .clients = STRAND_TLS_CLIENTS_REQUIRED));
+    CHECK(visit_before_and_behind(&of_server) < 0);
+    CHECK_EQ(of_server, -EKEYREJECTED);
+}
+
+/* ---- revocation -------------------------------------------------------------------------------------------------- */
+
+/* A client of `trusting` hears from a server of this host that its certificate is revoked. */
+static void hear_of_revocation(const char *host)
+{
+    static struct response revoked;
+    RESPOND(&revoked, .certificate = &server, .status = V_OCSP_CERTSTATUS_REVOKED);
+    strand_tls *open_client = client;
+    CHECK_EQ(visit_stapler((struct stapler){.own = &server, .staple = &revoked}, host), -EKEYREJECTED);
+    CHECK_EQ(strand_tls_close(client), 0);
+    client = open_client;
+}
+
+TEST_INSIDE(a_revocation_ends_the_sessions_of_its_host)
+{
+    open_contexts(NULL, NULL);
+    CHECK(!visit("example.org"));
+    CHECK(!visit("127.0.0.1"));
+    hear_of_revocation("EXAMPLE.org");
+    CHECK(visit("127.0.0.1"));
+    CHECK(!visit("example.org"));
+    CHECK(visit("example.org")); /* by a session that began later */
+    close_contexts();
+}
+
+/* A stream to a host whose certificate is found revoked while the stream is open. It gets its tickets afterwards. */
+static void open_through_a_revocation(bool resumed)
+{
+    char byte;
+    strand_tls_info info = {.size = sizeof info};
+    open_streams("example.org");
+    shake();
+    CHECK_EQ(strand_tls_info_get(client, &info), 0);
+    CHECK_EQ(info.resumed, resumed);
+    int of_client = pair[0], of_server = pair[1];
+    hear_of_revocation("EXAMPLE.org");
+    pair[0] = of_client;
+    pair[1] = of_server;
+    CHECK_EQ(strand_tls_write_all(served, "a", 1), 1);
+    CHECK_EQ(strand_tls_read(client, &byte, 1), 1);
+    close_streams();
+}
+
+TEST_INSIDE(a_stream_that_is_open_during_a_revocation_leaves_no_session)
+{
+    open_contexts(NULL, NULL);
+    open_through_a_revocation(false);
+    CHECK(!visit("example.org"));
+    open_through_a_revocation(true);
+    CHECK(!visit("example.org"));
+    CHECK(visit("example.org"));
+    close_contexts();
+}
+
+/* ---- several threads --------------------------------------------------------------------------------------------- */
+
+enum { VISITORS = 8 };
+
+static int listener, visits; /* of each visitor */
+static _Atomic int sessions_resumed;
+
+static void *serve_one(void *fd)
+{
+    char byte;
+    strand_tls *tls = strand_tls_server(serving, (int)(intptr_t)fd);
+    CHECK_EQ(strand_tls_read(tls, &byte, 1), 1);
+    CHECK_EQ(strand_tls_write_all(tls, "a", 1), 1);
+    CHECK_EQ(strand_tls_read(tls, &byte, 1), 0);
+    CHECK_EQ(strand_tls_close(tls), 0);
+    return NULL;
+}
+
+static void *serve_all(void *arg)
+{
+    STRAND_SCOPE(scope);
+    for (int i = 0; i < VISITORS * visits; i++)
+        strand_spawn(scope, serve_one, TEST_PTR(strand_accept(listener)));
+    strand_scope_join(scope);
+    return arg;
+}
+
+static void *visit_often(void *host)
+{
+    for (int i = 0; i < visits; i++) {
+        char byte;
+        strand_tls_info info = {.size = sizeof info};
+        strand_tls *tls = strand_tls_client(trusting, strand_dial_tcp("127.0.0.1", strand_tcp_port(listener)), host);
+        if (strand_tls_write_all(tls, "q", 1) != 1 || strand_tls_read(tls, &byte, 1) != 1)
+            CHECK_FAIL("%s", strand_tls_failure(tls));
+        CHECK_EQ(strand_tls_info_get(tls, &info), 0);
+        sessions_resumed += info.resumed;
+        CHECK_EQ(strand_tls_shutdown(tls), 0);
+        CHECK_EQ(strand_tls_close(tls), 0);
+    }
+    return host;
+}
+
+/* All of them take from one list and add to it. */
+TEST_RACE(several_threads_resume_sessions_at_the_same_time)
+{
+    static char hosts[][12] = {"example.org", "EXAMPLE.org", "127.0.0.1"};
+    open_contexts(NULL, NULL);
+    sessions_resumed = 0;
+    visits = test_seed() ? 2 : 20;
+    CHECK((listener = strand_listen_tcp("127.0.0.1", 0)) >= 0);
+    {
+        STRAND_SCOPE(scope);
+        strand_spawn(scope, serve_all, NULL);
+        for (int i = 0; i < VISITORS; i++)
+            strand_spawn(scope, visit_often, hosts[i % 3]);
+        strand_scope_join(scope);
+    }
+    CHECK(sessions_resumed > 0);
+    CHECK_EQ(strand_close(listener), 0);
+    close_contexts();
 }
 
 TEST_INSIDE(a_context_can_do_without_sessions)
