@@ -20,7 +20,7 @@
  * connection is refused if the client requires that (staple_required), or if the server's certificate does (TLS
  * Feature, RFC 7633, "must-staple"); else it goes on. A good staple says that the certificate is not revoked, is signed
  * by the certificate's issuer or by a responder with a certificate of that issuer, and is valid now; clocks may differ
- * by five minutes. Servers do not ask their clients for staples.
+ * by five minutes. One that is signed by SHA-1 is not good. Servers do not ask their clients for staples.
  *
  * Clients resume sessions: a further handshake of the same context with the same host takes less computation, and sends
  * no certificates. A context keeps up to 64 sessions, two of a host, for itself alone; one that replaces it begins

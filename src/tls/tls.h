@@ -203,6 +203,7 @@ enum tls_fault {
     TLS_NO_RESPONSE, /* the responder has not answered */
     TLS_OF_OTHER,    /* it is for another certificate */
     TLS_UNSIGNED,
+    TLS_WEAK, /* it is signed by a digest that OpenSSL's security level refuses */
     TLS_REVOKED,
     TLS_UNKNOWN,
     TLS_EARLY,

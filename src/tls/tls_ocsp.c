@@ -21,6 +21,7 @@ static const struct {
     [TLS_NO_RESPONSE] = {"is a refusal of the responder", "ask the responder again"},
     [TLS_OF_OTHER] = {"is for another certificate", "ask the responder for the first of the context's certificates"},
     [TLS_UNSIGNED] = {"is not signed by the certificate's authority", "ask the responder that the certificate names"},
+    [TLS_WEAK] = {"has a weak signature", "ask the responder for one that is signed by SHA-256"},
     [TLS_REVOKED] = {"says that the certificate is revoked", "get a new certificate"},
     [TLS_UNKNOWN] = {"says that the authority does not know the certificate",
                      "ask the responder that the certificate names"},
@@ -128,11 +129,33 @@ static enum tls_fault check_time(struct tls_finding *finding, ASN1_GENERALIZEDTI
 
 /* ---- all of it --------------------------------------------------------------------------------------------------- */
 
+/* Whether the digest of a response's signature is too weak for OpenSSL's security level. OpenSSL asks that of the
+ * certificates that sign, but not of the response. */
+static bool is_weak(const OCSP_BASICRESP *basic, int level)
+{
+    static const int bits[] = {0, 80, 112, 128, 192, 256};
+    int digest = NID_undef, key;
+    const X509_ALGOR *algorithm = OCSP_resp_get0_tbs_sigalg(basic);
+    if (!OBJ_find_sigid_algs(OBJ_obj2nid(algorithm->algorithm), &digest, &key) || digest == NID_undef)
+        return false; /* EdDSA is never weak. RSA-PSS has its digest in parameters, which are not looked at */
+    const EVP_MD *by = EVP_get_digestbynid(digest);
+    int strength = digest == NID_sha1                            ? 63
+                   : digest == NID_md5 || digest == NID_md5_sha1 ? 39
+                   : by                                          ? EVP_MD_get_size(by) * 4
+                                                                 : 0;
+    return strength < bits[level < 0 ? 0 : level > 5 ? 5 : level];
+}
+
 /* The signer is the issuer, or the issuer has given it a certificate for that. Most responses that the issuer itself
  * has signed do not contain its certificate. */
 static enum tls_fault check_signature(OCSP_BASICRESP *basic, const struct tls_asked *asked, struct tls_finding *finding)
 {
     enum tls_fault fault = TLS_NO_MEMORY; /* [TO2] */
+    if (is_weak(basic, asked->level)) {
+        const ASN1_OBJECT *algorithm = OCSP_resp_get0_tbs_sigalg(basic)->algorithm;
+        finding->detail = OBJ_nid2ln(OBJ_obj2nid(algorithm));
+        return TLS_WEAK;
+    }
     STACK_OF(X509) *signers = sk_X509_new_null();
     X509_STORE *store = X509_STORE_new();
     if (signers && store && sk_X509_push(signers, asked->issuer) > 0 &&

@@ -21,13 +21,14 @@ struct answer {
     const struct made *certificate, *issuer; /* whose certificate, by whom; NULL: the authority */
     const struct made *signer;               /* NULL: the issuer */
     int status, reason;
-    int from, to;      /* seconds from now; 0, 0: for an hour before and behind */
-    bool endless;      /* it does not say until when */
-    const char *until; /* the text of a time instead of `to` */
-    bool by_key;       /* the signer is named by its key */
-    bool bare;         /* it does not contain the signer's certificate */
-    bool twice;        /* by another digest it says the opposite before */
-    bool critical;     /* it has an extension that its readers have to understand */
+    int from, to;         /* seconds from now; 0, 0: for an hour before and behind */
+    bool endless;         /* it does not say until when */
+    const char *until;    /* the text of a time instead of `to` */
+    bool by_key;          /* the signer is named by its key */
+    bool bare;            /* it does not contain the signer's certificate */
+    bool twice;           /* by another digest it says the opposite before */
+    const EVP_MD *digest; /* of the signature; NULL: SHA-256 */
+    bool critical;        /* it has an extension that its readers have to understand */
 };
 
 static inline void response_texts(struct response *r, OCSP_RESPONSE *response)
@@ -78,7 +79,7 @@ static inline void make_response(struct response *r, struct answer a)
     if (a.critical)
         CHECK(OCSP_BASICRESP_add1_ext_i2d(basic, NID_id_pkix_OCSP_archiveCutoff,
                                           X509_getm_notAfter(issuer->certificate), 1, 0));
-    CHECK(OCSP_basic_sign(basic, signer->certificate, signer->key, EVP_sha256(), NULL,
+    CHECK(OCSP_basic_sign(basic, signer->certificate, signer->key, a.digest ? a.digest : EVP_sha256(), NULL,
                           (a.by_key ? OCSP_RESPID_KEY : 0) | (a.bare ? OCSP_NOCERTS : 0)) == 1);
     response_texts(r, OCSP_response_create(OCSP_RESPONSE_STATUS_SUCCESSFUL, basic));
     OCSP_CERTID_free(id);

@@ -217,6 +217,37 @@ TEST_INSIDE(the_issuer_of_a_staple_is_that_of_the_certificate)
     check_visit((struct stapler){.own = &below, .between = &between, .staple = &wrong}, true, "is not signed by");
 }
 
+TEST_INSIDE(a_staple_that_is_signed_by_a_weak_digest_is_not_believed)
+{
+    make_others();
+    USELESS("the stapled OCSP response has a weak signature (ecdsa-with-SHA1)", .digest = EVP_sha1());
+    USELESS("has a weak signature", .digest = EVP_sha1(), .status = V_OCSP_CERTSTATUS_REVOKED);
+    GOOD(.digest = EVP_sha384());
+}
+
+/* The only certificate that ends its chain and has no issuer above it: all others need one that is trusted. */
+TEST_INSIDE(the_issuer_of_a_certificate_that_signs_itself_is_that_certificate)
+{
+    static struct made lonely;
+    static struct response right, wrong;
+    make_others();
+    if (!lonely.key)
+        MAKE(&lonely, .subject = "lonely", .names = "DNS:example.org");
+    RESPOND(&right, .certificate = &lonely, .issuer = &lonely);
+    RESPOND(&wrong, .certificate = &lonely, .issuer = &lonely, .signer = &stranger);
+    open_contexts(STRAND_TLS_ATTR(.trust = lonely.public_pem, .staple_required = true), NULL);
+    CHECK_EQ(visit_stapler((struct stapler){.own = &lonely, .staple = &right}, "example.org"), 0);
+    CHECK_EQ(strand_tls_close(client), 0);
+    CHECK_EQ(visit_stapler((struct stapler){.own = &lonely, .staple = &wrong}, "example.org"), -EKEYREJECTED);
+    CHECK_EQ(strand_tls_close(client), 0);
+    close_contexts();
+    open_contexts(STRAND_TLS_ATTR(.trust = server.public_pem), NULL);
+    CHECK_EQ(visit_stapler((struct stapler){.own = &server}, "example.org"), -EKEYREJECTED);
+    CHECK_CONTAINS(strand_tls_failure(client), "unable to get local issuer certificate");
+    CHECK_EQ(strand_tls_close(client), 0);
+    close_contexts();
+}
+
 TEST_INSIDE(a_server_hears_that_its_staple_was_refused)
 {
     int of_server;
