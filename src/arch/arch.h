@@ -611,8 +611,8 @@ struct arch_file_entry {
  * nothing has happened. */
 /* Read what the system has in memory, without blocking: -EAGAIN, or fewer bytes, if it has not all; -EOPNOTSUPP. */
 int64_t arch_file_read_now(int fd, const struct iovec *parts, int count, int64_t offset);
-/* Whether the system seems to have a range of a file in memory: looks at a byte of each of its windows of read-ahead.
- * Does not block. */
+/* Whether the system seems to have a range of a file in memory: looks at a byte of every second of its windows of
+ * read-ahead. Does not block. */
 bool arch_file_is_cached(int fd, int64_t offset, size_t size);
 /* offset below 0: at the position of the descriptor. */
 int64_t arch_file_read(int fd, const struct iovec *parts, int count, int64_t offset);

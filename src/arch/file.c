@@ -22,6 +22,8 @@ _Static_assert(ARCH_FILE_CREATES == (O_CREAT | O_TRUNC | (O_TMPFILE & ~O_DIRECTO
 #define COPY_BUFFER (256 * 1024)
 #define LIST_BUFFER (32 * 1024)
 #define READ_AHEAD (128 * 1024) /* what Linux reads at a time by default */
+/* Between two of these bytes lies at most one whole window of read-ahead. */
+#define LOOK_EVERY (2 * READ_AHEAD)
 
 static int64_t result_of(int64_t result)
 {
@@ -48,7 +50,7 @@ static bool is_byte_cached(int fd, int64_t offset)
 
 bool arch_file_is_cached(int fd, int64_t offset, size_t size)
 {
-    for (size_t at = 0; at < size; at += READ_AHEAD)
+    for (size_t at = 0; at < size; at += LOOK_EVERY)
         if (!is_byte_cached(fd, offset + (int64_t)at))
             return false;
     return size == 0 || is_byte_cached(fd, offset + (int64_t)size - 1);
