@@ -72,7 +72,7 @@ STRAND_BLOCKS int strand_wait_ready(int fd, enum strand_ready_event event);
 
 /** Make the case that a descriptor has an event. It waits in the same queue as readers or writers, so no other strand
  * was notified of the event when it happens. The case's result is that of strand_wait_ready. Cost: a few ns; the select
- * makes the system call. */
+ * makes a call of poll(2) if the event may have happened, and one after a wait. */
 strand_case strand_on_ready(int fd, enum strand_ready_event event);
 
 /**

@@ -340,8 +340,7 @@ void descriptor_made(int fd)
     atomic_store_explicit(&d->ours, true, memory_order_relaxed);
 }
 
-/* Returns NULL for a number that was never used here. */
-static struct descriptor *find_used(struct thread *thread, int fd)
+struct descriptor *descriptor_find_used(struct thread *thread, int fd)
 {
     struct descriptors *there = atomic_load_explicit(&io_run_of(thread)->descriptors, memory_order_acquire); /* [PB1] */
     uint32_t number = (uint32_t)fd;
@@ -353,7 +352,7 @@ static struct descriptor *find_used(struct thread *thread, int fd)
 
 void descriptor_forget(struct thread *thread, int fd)
 {
-    struct descriptor *d = find_used(thread, fd);
+    struct descriptor *d = descriptor_find_used(thread, fd);
     struct batch woken;
     batch_init(&woken);
     if (!d || enter(&thread, d))

@@ -24,7 +24,11 @@
  *           waits, or makes a call that may block, because of what is known of an object that is gone: the record is
  *           `ours`, or its device and inode are those behind the number. The poller is asked about objects that have no
  *           inode of their own. [D5] -EBADF is never reported for a new object because of the previous one: while the
- *           record still belongs to the old object, an operation waits, and a select starts again.
+ *           record still belongs to the old object, an operation waits, and a select starts again. [D7] a select that
+ *           ends without a wait has asked the system for each descriptor that it looked at, so it finds what the poller
+ *           has not reported yet. A select that waits asks only where `ready` is set: elsewhere a call or a question
+ *           has found nothing, and what has come since is reported to the linked node, by the edge or by a new watch,
+ *           which reports what holds already [D2].
  * ORDERING  [D6] changes of `users` are acquire-release, and loads acquire: what operations did happens before the
  *           number is given back, and a party that finds CLOSING finds how it closes (`going`). `events` is read before
  *           the call, by acquire, and compared under the lock after it: the kernel reports an edge after the bytes are
@@ -117,6 +121,8 @@ static inline bool descriptor_is_file(int type)
     return type == ARCH_FD_FILE || type == ARCH_FD_DIRECT;
 }
 
+/* Returns NULL for a number that was never used here. */
+struct descriptor *descriptor_find_used(struct thread *thread, int fd);
 /* Count the operation in, and find out the descriptor's type; may yield. Returns 0, or a negated errno code: then the
  * caller is not inside. descriptor_leave returns the result of closing, if this was the last operation on a closing
  * descriptor. */

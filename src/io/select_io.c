@@ -69,6 +69,13 @@ static int ready_now(struct thread *thread, struct target target)
     return result;
 }
 
+/* Whether an event reports what a case would find that does not ask the system, unless the side is marked as ready
+ * [D7]. On several threads an ordered select has not tried the case before, and might go on to a later one. */
+static bool is_reported(const struct thread *thread, const struct descriptor *d, const struct wait_node *node)
+{
+    return !descriptor_is_probed(thread, d) && !(thread->concurrent && node->marks & NODE_ORDERED);
+}
+
 /* The strand is armed. Returns 0 if the node is linked, and counted as an operation inside the descriptor. Otherwise it
  * need not wait: returns 1, or a negated errno code; for -EAGAIN see descriptor_enter_at_once. */
 int select_io_stand(struct thread *thread, strand_case *c, struct wait_node *node, struct target target)
@@ -80,11 +87,13 @@ int select_io_stand(struct thread *thread, strand_case *c, struct wait_node *nod
     struct side *side = &d->sides[target.side];
     if (!descriptor_is_probed(thread, d) && !atomic_load_explicit(&d->watched, memory_order_relaxed))
         result = descriptor_watch(thread, d);
-    if (!result && !select_io_waits_for_others(thread, d, target.side))
-        result = probe(thread, d, target); /* includes what the poller has not reported yet */
+    if (!result && !is_reported(thread, d, node) && !select_io_waits_for_others(thread, d, target.side))
+        result = probe(thread, d, target);
     while (!result) {
         descriptor_lock(thread, d);
-        bool may_be = !side_is_taken(side) && atomic_load_explicit(&side->ready, memory_order_relaxed);
+        bool ready = atomic_load_explicit(&side->ready, memory_order_relaxed) ||
+                     atomic_load_explicit(&d->waitless, memory_order_relaxed);
+        bool may_be = ready && !side_is_taken(side);
         result = closing(d) ? -EBADF : 0;
         if (!result && !may_be) {
             side_append(side, node, false);
@@ -154,6 +163,15 @@ static struct target ready_target(const strand_case *c)
     return select_io_target((int)c->object[0], (enum strand_ready_event)c->object[1]);
 }
 
+/* In a run of one thread. False: an event reports what a try would find [D7]. */
+static bool ready_is_unreported(struct thread *thread, const strand_case *c)
+{
+    struct target target = ready_target(c);
+    const struct descriptor *d = descriptor_find_used(thread, target.fd);
+    return !d || thread->platform || !atomic_load_explicit(&d->watched, memory_order_relaxed) ||
+           atomic_load_explicit(&d->sides[target.side].ready, memory_order_relaxed);
+}
+
 static enum answer ready_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
     struct target target = ready_target(c);
@@ -172,6 +190,7 @@ static enum answer ready_over(struct thread *thread, struct cb *me, strand_case 
 }
 
 static const struct strand_source_ source_ready = {.stand = ready_stand,
+                                                   .ready = ready_is_unreported,
                                                    .over = ready_over,
                                                    .next_probe = select_io_next_probe,
                                                    .outside = true,

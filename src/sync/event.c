@@ -185,6 +185,12 @@ static enum answer event_over(struct thread *thread, struct cb *me, strand_case 
     return gate_over_case(thread, c, node, won, &event_rules);
 }
 
+static bool event_is_set(struct thread *thread, const strand_case *c)
+{
+    (void)thread;
+    return gate_value(gate_read(gate_of((void *)(uintptr_t)c->object[0]))) == SET;
+}
+
 static enum answer count_stand(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node)
 {
     return gate_stand_case(thread, me, c, node, 0, &count_rules);
@@ -196,7 +202,10 @@ static enum answer count_over(struct thread *thread, struct cb *me, strand_case 
     return gate_over_case(thread, c, node, won, &count_rules);
 }
 
-static const struct strand_source_ source_event = {.stand = event_stand, .over = event_over, .blocked = BLOCKED_EVENT},
+static const struct strand_source_ source_event = {.stand = event_stand,
+                                                   .ready = event_is_set,
+                                                   .over = event_over,
+                                                   .blocked = BLOCKED_EVENT},
                                    source_count = {.stand = count_stand, .over = count_over, .blocked = BLOCKED_GROUP};
 
 strand_case strand_on_event(strand_event *event)

@@ -176,20 +176,22 @@ static int attempt_in_order(struct thread *thread, struct select *s, uint32_t *l
     return -1;
 }
 
-/* In a run of one thread: find the cases that are worth a try, then try them in random order. So chance causes no
- * mispredicted branch. */
+/* In a run of one thread: find the cases worth a try, then try them in random order. So chance mispredicts no branch.
+ */
 static inline int attempt_ready(struct thread *thread, struct select *s, uint32_t *live)
 {
-    uint32_t ready = 0, possible = 0;
+    uint32_t ready = 0, outside = 0, possible = 0;
     const strand_case *c = s->cases, *end = c + s->count;
     for (uint32_t bit = 1; c < end; c++, bit <<= 1) {
         const struct strand_source_ *source = c->source;
-        if (!source)
-            continue;
-        possible++;
-        if (!source->ready || source->ready(thread, c))
+        possible += source != NULL;
+        if (source && (!source->ready || source->ready(thread, c)))
             ready |= bit;
+        else if (source && source->outside)
+            outside |= bit;
     }
+    if (ready || s->now)
+        ready |= outside; /* it may end before the poller reports what they would find [D7] */
     *live = possible;
     while (ready) {
         uint32_t rest = ready, skip = 0;

@@ -86,6 +86,11 @@ static int64_t time_when(const strand_case *c)
     return c->detail;
 }
 
+static bool time_is_due(struct thread *thread, const strand_case *c)
+{
+    return c->detail <= platform_now(thread->sub);
+}
+
 static enum answer time_over(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node, bool won)
 {
     (void)thread, (void)me, (void)node, (void)won;
@@ -94,7 +99,7 @@ static enum answer time_over(struct thread *thread, struct cb *me, strand_case *
 }
 
 static const struct strand_source_ source_time = {
-    .stand = time_stand, .over = time_over, .when = time_when, .blocked = BLOCKED_SLEEP};
+    .stand = time_stand, .ready = time_is_due, .over = time_over, .when = time_when, .blocked = BLOCKED_SLEEP};
 
 strand_case strand_on_time(strand_time when)
 {

@@ -23,7 +23,9 @@ struct strand_source_ {
      * it has to wait for this case the node is linked. The node carries waiter, epoch and index; linked and result are
      * 0. */
     enum answer (*stand)(struct thread *thread, struct cb *me, strand_case *c, struct wait_node *node);
-    /* NULL, or: in a run of one thread, whether a try is worthwhile. False: it would certainly fail now. */
+    /* NULL, or: in a run of one thread, whether a try is worthwhile. False: it would certainly fail now. For a
+     * case from outside it is enough that an event will report what the try would find: such cases are tried as well if
+     * the select may end without a wait. */
     bool (*ready)(struct thread *thread, const strand_case *c);
     /* The strand is not armed any more: from the return on nothing refers to the node. won: the node has won the wait;
      * returns DONE or AGAIN. NULL: nothing needs to be done. */

@@ -6,6 +6,7 @@
 
 #include "strand/chan.h"
 #include "strand/io.h"
+#include "strand/sync.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -54,6 +55,53 @@ TEST_INSIDE(a_descriptor_that_is_ready_already_is_chosen_at_once)
     CHECK_EQ(strand_read(fds[0], &byte, 1), 1);
     CHECK_EQ(strand_select(cases, 1, STRAND_SELECT_NOW), -EAGAIN);
     CHECK_EQ(strand_select(cases, 1, STRAND_SELECT_NOW), -EAGAIN);
+    CHECK_EQ(strand_close(fds[0]), 0);
+    CHECK_EQ(strand_close(fds[1]), 0);
+}
+
+/* The poller has reported all that came through the pipe, and nothing is in it. */
+static void use_pipe_up(void)
+{
+    char byte;
+    strand_case cases[] = {strand_on_ready(fds[0], STRAND_READABLE)};
+    STRAND_SCOPE(scope);
+    strand_spawn(scope, write_later, NULL);
+    CHECK_EQ(strand_select(cases, 1, 0), 0);
+    CHECK_EQ(strand_read(fds[0], &byte, 1), 1);
+    CHECK_EQ(strand_select(cases, 1, STRAND_SELECT_NOW), -EAGAIN);
+    strand_scope_join(scope);
+}
+
+static void must_choose_the_pipe(strand_case other, strand_select_flags flags)
+{
+    char byte;
+    strand_case cases[] = {strand_on_ready(fds[0], STRAND_READABLE), other};
+    CHECK_EQ(strand_write_all(fds[1], "x", 1), 1);
+    CHECK_EQ(strand_select(cases, 2, flags), 0);
+    CHECK_EQ(cases[0].result, 0);
+    CHECK_EQ(strand_read(fds[0], &byte, 1), 1);
+    CHECK_EQ(strand_select(cases, 1, STRAND_SELECT_NOW), -EAGAIN);
+}
+
+TEST_INSIDE(a_byte_that_has_just_come_counts_before_the_poller_reports_it)
+{
+    int others[2];
+    strand_event event = STRAND_EVENT_INIT, set = STRAND_EVENT_INIT;
+    strand_event_set(&set);
+    CHECK_EQ(strand_pipe(fds), 0);
+    use_pipe_up();
+    for (int round = 0; round < test_scale(20); round++) {
+        CHECK_EQ(strand_pipe(others), 0);
+        CHECK_EQ(strand_write_all(others[1], "x", 1), 1);
+        must_choose_the_pipe(strand_on_ready(others[0], STRAND_READABLE), STRAND_SELECT_ORDERED);
+        must_choose_the_pipe(strand_on_event(&set), STRAND_SELECT_ORDERED);
+        must_choose_the_pipe(strand_on_time(strand_in(0)), STRAND_SELECT_ORDERED);
+        must_choose_the_pipe(strand_on_event(&event), STRAND_SELECT_NOW);
+        must_choose_the_pipe(strand_on_event(&event), STRAND_SELECT_ORDERED);
+        must_choose_the_pipe(strand_on_time(strand_in(100 * STRAND_S)), 0);
+        CHECK_EQ(strand_close(others[0]), 0);
+        CHECK_EQ(strand_close(others[1]), 0);
+    }
     CHECK_EQ(strand_close(fds[0]), 0);
     CHECK_EQ(strand_close(fds[1]), 0);
 }
