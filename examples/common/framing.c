@@ -29,8 +29,8 @@ static bool is_method(unsigned char byte)
 
 static bool is_name(unsigned char byte)
 {
-    return is_digit(byte) || is_upper(byte) || (byte >= 'a' && byte <= 'z') ||
-           (byte && memchr("!#$%&'*+-.^_`|~", byte, 15));
+    return (byte >= 'a' && byte <= 'z') || is_upper(byte) || is_digit(byte) || byte == '-' ||
+           (byte && memchr("!#$%&'*+.^_`|~", byte, 14));
 }
 
 /* Others than blanks; bytes beyond ASCII are left to those who read them. */
@@ -213,6 +213,25 @@ static size_t skip(struct framing *framing, size_t length)
     return skipped;
 }
 
+/* Most bytes of a head are in the middle of a name, a value or a target. Returns how many bytes follow that leave the
+ * place as it is. Trailers go byte by byte: their bytes are counted. */
+static size_t run_of(const struct framing *framing, const char *bytes, size_t length)
+{
+    const unsigned char *at = (const unsigned char *)bytes, *end = at + length;
+    if (framing->chunked)
+        return 0;
+    if (framing->place == VALUE || framing->place == REASON)
+        while (at < end && is_value(*at))
+            at++;
+    else if (framing->place == NAME)
+        while (at < end && is_name(*at))
+            at++;
+    else if (framing->place == TARGET)
+        while (at < end && is_visible(*at))
+            at++;
+    return (size_t)(at - (const unsigned char *)bytes);
+}
+
 /* After a step that began at `begun`. */
 static enum framed result_of(struct framing *framing, enum place begun)
 {
@@ -228,10 +247,12 @@ enum framed frame(struct framing *framing, const char *bytes, size_t length, siz
     size_t at = 0;
     enum place begun = framing->place;
     while (at < length && framing->place < ENDED) {
-        if (is_data(framing))
+        if (is_data(framing)) {
             at += skip(framing, length - at);
-        else
-            framing->place = step(framing, (unsigned char)bytes[at++]);
+            continue;
+        }
+        framing->place = step(framing, (unsigned char)bytes[at++]);
+        at += run_of(framing, bytes + at, length - at);
     }
     *used = at;
     return result_of(framing, begun);

@@ -61,31 +61,38 @@ static bool span_begins(struct span span, const char *text)
     return span.length >= strlen(text) && strncasecmp(span.at, text, strlen(text)) == 0;
 }
 
+/* Each field of each message is looked up, some of them more than once: most names differ in their lengths. */
+#define NAMED(name, field)                                                                                             \
+    {                                                                                                                  \
+        name, sizeof(name) - 1, field                                                                                  \
+    }
+
 enum field field_named(struct span name)
 {
     static const struct {
         const char *name;
+        size_t length;
         enum field field;
     } names[] = {
-        {"host", HOST},
-        {"content-length", CONTENT_LENGTH},
-        {"transfer-encoding", TRANSFER_ENCODING},
-        {"connection", CONNECTION},
-        {"upgrade", UPGRADE},
-        {"expect", EXPECT},
-        {"forwarded", FORWARDED},
-        {"x-forwarded-for", FORWARDED_FOR},
-        {"x-real-ip", FORWARDED_OTHER},
-        {"keep-alive", HOP},
-        {"te", HOP},
-        {"trailer", HOP},
-        {"proxy", HOP}, /* programs of CGI would take it for a variable of their own */
-        {"proxy-connection", HOP},
-        {"proxy-authenticate", HOP},
-        {"proxy-authorization", HOP},
+        NAMED("host", HOST),
+        NAMED("content-length", CONTENT_LENGTH),
+        NAMED("transfer-encoding", TRANSFER_ENCODING),
+        NAMED("connection", CONNECTION),
+        NAMED("upgrade", UPGRADE),
+        NAMED("expect", EXPECT),
+        NAMED("forwarded", FORWARDED),
+        NAMED("x-forwarded-for", FORWARDED_FOR),
+        NAMED("x-real-ip", FORWARDED_OTHER),
+        NAMED("keep-alive", HOP),
+        NAMED("te", HOP),
+        NAMED("trailer", HOP),
+        NAMED("proxy", HOP), /* programs of CGI would take it for a variable of their own */
+        NAMED("proxy-connection", HOP),
+        NAMED("proxy-authenticate", HOP),
+        NAMED("proxy-authorization", HOP),
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (span_is(name, names[i].name))
+        if (name.length == names[i].length && strncasecmp(name.at, names[i].name, name.length) == 0)
             return names[i].field;
     return span_begins(name, "x-forwarded-") ? FORWARDED_OTHER : OTHER;
 }
