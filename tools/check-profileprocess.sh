@@ -390,6 +390,11 @@ run 143 --with 'sh -c "sleep 1000 & echo $! >left"' -- sleep 1000
 left=$(cat left)
 end_left
 
+# A process that ends at once has its number in the log.
+run 137 -- sh -c 'kill -9 $$'
+has err ' sh\[[0-9]\{1,\}\] started'
+has err ' sh\[[0-9]\{1,\}\] ended by signal 9 (KILL)'
+
 # ---- programs that can't be run ----
 
 touch plain

@@ -78,11 +78,7 @@ static void start(struct profile *p, strand_scope scope, struct process *process
     process->strand = strand_process_start(scope, &attr);
     process->runs = true;
     process->pid = strand_process_pid(process->strand);
-    const char *program = basename(process->argv[0]);
-    if (process->pid > 0)
-        snprintf(process->name, sizeof process->name, "%.32s[%d]", program, process->pid);
-    else /* it has ended already */
-        snprintf(process->name, sizeof process->name, "%.32s", program);
+    snprintf(process->name, sizeof process->name, "%.32s[%d]", basename(process->argv[0]), process->pid);
     log_start(p, process);
     if (p->prefix) {
         relay_start(p, process, out, &p->output);
@@ -199,7 +195,7 @@ static void stop(struct profile *p, struct process *first, struct process *end, 
 static void start_supporters(struct profile *p, strand_scope scope)
 {
     const struct process *tested = p->processes;
-    for (size_t i = 1; i < p->count && tested->pid > 0; i++) {
+    for (size_t i = 1; i < p->count && !strand_ended(tested->strand); i++) {
         await(p, STRAND_SELECT_NOW);
         if (p->ends)
             return;

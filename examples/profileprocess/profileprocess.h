@@ -35,9 +35,9 @@ struct process {
     char **argv; /* of a supporter: with PID_MARK */
     char name[48];
     strand strand; /* stands for the process */
-    int pid;       /* negative: it had ended before its number was known */
-    bool runs;     /* its end has not been taken */
-    bool stopped;  /* it was running when it was asked to end */
+    int pid;
+    bool runs;    /* its end has not been taken */
+    bool stopped; /* it was running when it was asked to end */
     strand_process_end end;
 };
 

@@ -23,10 +23,11 @@
  * stopped. A process that the caller may not signal, such as one of another user, ends when it likes, and its scope
  * waits for it. The library stops processes when their scopes are left: if the program itself is killed, they continue.
  *
- * The library waits by process descriptors (pidfd). It installs no handler of SIGCHLD, and it never waits for children
- * that it has not started. So waitpid(2) for other children, system(3) and popen(3) work beside it. A wait for any
- * child (wait(2), waitpid(-1, ...)) may take the status of a process of the library: its end then has the error
- * -ECHILD. A program that ignores SIGCHLD gets the same error for each.
+ * The library waits by process descriptors (pidfd). Unless the program calls strand_process_reap, the library installs
+ * no handler of SIGCHLD, and it never waits for children that it has not started. So waitpid(2) for other children,
+ * system(3) and popen(3) work beside it. A wait for any child (wait(2), waitpid(-1, ...)) may take the status of a
+ * process of the library: its end then has the error -ECHILD. A program that ignores SIGCHLD gets the same error for
+ * each. strand_process_reap does both: it handles SIGCHLD, and it takes the statuses of all other children.
  *
  * Which callers:
  *
@@ -179,6 +180,7 @@ typedef struct strand_process_end {
     int64_t user_ns;     /* CPU time in user mode, of its own children too that it has waited for */
     int64_t system_ns;   /* CPU time in the kernel, likewise */
     uint64_t peak_bytes; /* the most memory that it had resident */
+    int pid;             /* the number that it had; the system may have given it to another process since */
 } strand_process_end;
 
 /**
@@ -191,13 +193,15 @@ typedef struct strand_process_end {
  */
 STRAND_BLOCKS void strand_process_join(strand process, strand_process_end *end);
 
-/** Get the number (pid) of a process. Returns it, or -ESRCH if the library has taken its status (soon after its end),
- * or the handle is that of another strand. The system may give the number to another process then:
- * strand_process_signal is safer than kill(2). Cost: O(log processes of the run). */
+/** Get the number (pid) of a process, until the process is joined. Soon after its end, the library takes its status,
+ * and the system may give the number to another process. So an ended process keeps its number for logs only:
+ * strand_process_signal is safer than kill(2). Returns the number, or -ESRCH if the process has been joined or the
+ * handle is that of another strand. Cost: some nanoseconds. */
 int strand_process_pid(strand process);
 /** Send a signal to a process, and not to its group. The signal never reaches another process that has got the number
- * since. Returns 0, also for a process that has just ended; -ESRCH as strand_process_pid; or a negated errno code
- * (-EINVAL, -EPERM). Cost: a system call. */
+ * since. Returns 0, also for a process that has just ended; -ESRCH if the library has taken the status of the process,
+ * or the handle is that of another strand; or a negated errno code (-EINVAL, -EPERM). Cost: O(log processes of the run)
+ * and a system call. */
 int strand_process_signal(strand process, int signal);
 
 /* ---- running a process for its output ---------------------------------------------------------------------- */

@@ -53,16 +53,6 @@ static struct process *find(struct thread *thread, strand keeper)
     return node ? CONTAINER(node, struct process, node) : NULL;
 }
 
-int strand_process_pid(strand keeper)
-{
-    struct thread *thread = must_be_strand("strand_process_pid");
-    lock_processes(thread);
-    struct process *process = find(thread, keeper);
-    int pid = process ? process->child.pid : -ESRCH;
-    unlock_processes(thread);
-    return pid;
-}
-
 int strand_process_signal(strand keeper, int signal)
 {
     struct thread *thread = must_be_strand("strand_process_signal");
@@ -82,6 +72,12 @@ int strand_process_signal(strand keeper, int signal)
     unlock_processes(thread);
     return error;
 }
+
+/* The argument of a keeper, which lasts as long as the keeper's handle. */
+struct keeping {
+    struct process *process; /* the keeper's, until it ends */
+    int pid;                 /* 0: the process has not started */
+};
 
 /* ---- the keeper ------------------------------------------------------------------------------------------------- */
 
@@ -216,22 +212,26 @@ static int launch(struct process *process)
     return error;
 }
 
-static void go_on(struct process *process)
+static void go_on(struct keeping *keeping)
 {
+    struct process *process = keeping->process;
+    process->end.pid = process->child.pid;
+    plain_store(&keeping->pid, process->child.pid, memory_order_relaxed); /* [PC7] */
     enlist(thread_self(), process, strand_self());
     strand_event_set(&process->started);
     wait_or_stop(process);
 }
 
-static void keep_child(struct process *process)
+static void keep_child(struct keeping *keeping)
 {
+    struct process *process = keeping->process;
     process->error = launch(process);
     if (process->error) {
         strand_event_set(&process->started);
         return;
     }
     descriptor_made(process->child.pidfd);
-    go_on(process);
+    go_on(keeping);
     (void)strand_close(process->child.pidfd);
 }
 
@@ -246,10 +246,11 @@ static bool is_used(struct process *process)
 
 static void *run_play(void *arg)
 {
-    struct process *process = arg;
+    struct keeping *keeping = arg;
+    struct process *process = keeping->process;
     STRAND_SCOPE_WITH(scope, STRAND_COLLECT);
     play_begin(process, scope);
-    go_on(process);
+    go_on(keeping);
     STRAND_SHIELD;
     while (is_used(process))
         strand_yield();
@@ -258,9 +259,10 @@ static void *run_play(void *arg)
     return NULL;
 }
 
-static void keep_play(struct process *process)
+static void keep_play(struct keeping *keeping)
 {
-    strand_exception *e = strand_try(run_play, process, NULL);
+    struct process *process = keeping->process;
+    strand_exception *e = strand_try(run_play, keeping, NULL);
     if (!strand_event_is_set(&process->started)) {
         process->step = "starting a process";
         process->error = e ? strand_exception_code(e) : -EAGAIN;
@@ -273,12 +275,27 @@ static void keep_play(struct process *process)
 
 static void *keep(void *arg)
 {
-    struct process *process = arg;
+    struct keeping *keeping = arg;
+    struct process *process = keeping->process;
     if (process->play)
-        keep_play(process);
+        keep_play(keeping);
     else
-        keep_child(process);
+        keep_child(keeping);
     return process;
+}
+
+int strand_process_pid(strand keeper)
+{
+    static const char function[] = "strand_process_pid";
+    struct thread *thread = must_be_strand(function);
+    struct cb *c = handle_cb(keeper);
+    c = c && cb_is_ours(thread, c) ? handle_ref_cb(thread, keeper, function) : NULL;
+    if (!c)
+        return -ESRCH;
+    const struct keeping *keeping = c->fn == keep ? (const void *)(c->extra + 1) : NULL; /* the copy of its argument */
+    int pid = keeping ? plain_load(&keeping->pid, memory_order_relaxed) : 0;             /* [PC7] */
+    handle_unref_cb(thread, c);
+    return pid ? pid : -ESRCH;
 }
 
 /* ---- starting ---------------------------------------------------------------------------------------------------- */
@@ -321,7 +338,9 @@ static strand start(struct starting *starting, strand_scope scope)
     struct process *process = starting->process;
     STRAND_SHIELD;
     STRAND_SCOPE(own);
-    strand keeper = strand_spawn_with(own, STRAND_ATTR(.name = process->name, .drop = free), keep, process, 0);
+    struct keeping keeping = {.process = process};
+    strand keeper =
+        strand_spawn_with(own, STRAND_ATTR(.name = process->name, .drop = free), keep, &keeping, sizeof keeping);
     strand_event_wait(&process->started); /* throws if the keeper can't run: then it never has the record */
     starting->process = NULL;
     if (process->error) {

@@ -71,7 +71,8 @@ static bool take_one(struct reaper *reaper)
                                               .dumped_core = end.dumped_core,
                                               .user_ns = end.user_ns,
                                               .system_ns = end.system_ns,
-                                              .peak_bytes = end.peak_bytes};
+                                              .peak_bytes = end.peak_bytes,
+                                              .pid = reaper->orphan.pid};
     /* Once the channel is closed, nobody asks for ends any more. */
     reaper->sends = reaper->sends && strand_chan_send(reaper->ends, &reaper->orphan) == 0;
     arch_reaper_take(reaper->orphan.pid); /* [RP4] */

@@ -901,15 +901,47 @@ TEST_REAL_INSIDE(a_signal_reaches_the_process)
     strand_close(out);
 }
 
-TEST_REAL_INSIDE(an_ended_process_has_no_number_and_gets_no_signal)
+TEST_REAL_INSIDE(an_ended_process_keeps_its_number_until_it_is_joined_and_gets_no_signal)
+{
+    int out;
+    STRAND_SCOPE(scope);
+    strand process = start_ready(scope, RUNS_ON, &out);
+    int pid = strand_process_pid(process);
+    CHECK(pid > 0);
+    CHECK_EQ(strand_process_signal(process, SIGKILL), 0);
+    strand_wait(process);
+    CHECK_EQ(strand_process_pid(process), pid);
+    CHECK_EQ(strand_process_signal(process, SIGKILL), -ESRCH);
+    CHECK_EQ(join(process).pid, pid);
+    CHECK_EQ(strand_process_pid(process), -ESRCH);
+    strand_close(out);
+}
+
+static void *return_number(void *process)
+{
+    return (void *)(intptr_t)strand_process_pid(*(strand *)process);
+}
+
+TEST_REAL_INSIDE(another_strand_gets_the_number_of_an_ended_process_whose_result_is_dropped)
 {
     STRAND_SCOPE(scope);
-    strand process = strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = ARGV("true")));
-    strand_wait(process);
+    strand process = {{0}};
+    {
+        STRAND_SCOPE_WITH(inner, STRAND_COLLECT);
+        process = strand_process_start(inner, STRAND_PROCESS_ATTR(.argv = ARGV("true")));
+        strand_wait(process);
+        strand asker = strand_spawn_with(scope, STRAND_ATTR(.name = "asker"), return_number, &process, sizeof process);
+        CHECK_EQ((intptr_t)strand_join(asker), strand_process_pid(process));
+        CHECK(strand_process_pid(process) > 0);
+        strand_scope_cancel(inner, "its processes are not joined");
+    }
     CHECK_EQ(strand_process_pid(process), -ESRCH);
-    CHECK_EQ(strand_process_signal(process, SIGKILL), -ESRCH);
+}
+
+TEST_REAL_INSIDE(a_strand_that_is_no_process_has_no_number)
+{
     CHECK_EQ(strand_process_pid(strand_self()), -ESRCH);
-    CHECK_EQ(join(process).code, 0);
+    CHECK_EQ(strand_process_pid((strand){{0}}), -ESRCH);
 }
 
 /* ---- capturing ---------------------------------------------------------------------------------- */

@@ -297,15 +297,17 @@ TEST_INSIDE(a_signal_that_it_does_not_handle_ends_it)
     strand_close(out);
 }
 
-TEST_INSIDE(an_ended_one_has_no_number_and_gets_no_signal)
+TEST_INSIDE(an_ended_one_keeps_its_number_and_gets_no_signal)
 {
     program("exits", exits, NULL);
     STRAND_SCOPE(scope);
     strand process = strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = ARGV("exits", "1")));
     strand_wait(process);
-    CHECK_EQ(strand_process_pid(process), -ESRCH);
+    CHECK_EQ(strand_process_pid(process), 1000);
     CHECK_EQ(strand_process_signal(process, SIGKILL), -ESRCH);
-    CHECK_EQ(join(process).code, 1);
+    strand_process_end end = join(process);
+    CHECK_EQ(end.code, 1);
+    CHECK_EQ(end.pid, 1000);
 }
 
 TEST_INSIDE(a_process_may_end_in_its_own_way_within_its_grace)
