@@ -8,6 +8,7 @@
 #include <time.h>
 
 enum { LINE_MOST = 3072, TEXT_MOST = 2048, TARGET_MOST = 1024 };
+#define NAME_MOST "300"
 
 static void append(char *line, size_t *at, const char *text, size_t length)
 {
@@ -43,10 +44,14 @@ void log_exchange(struct connection *c)
     struct span target = head->target.at ? head->target : (struct span){"-", 1};
     append(line, &at, target.at, target.length < TARGET_MOST ? target.length : TARGET_MOST);
     at += (size_t)sprintf(line + at,
-                          "\" %d bytes=%llu backend=%s retries=%d queued=%.3f connected=%.3f sent=%.3f head=%.3f "
-                          "total=%.3f end=\"%s\"\n",
+                          "\" %d bytes=%llu backend=%." NAME_MOST
+                          "s retries=%d queued=%.3f connected=%.3f sent=%.3f head=%.3f total=%.3f end=\"",
                           x->status, (unsigned long long)c->out.data, x->name ? x->name : "-", x->tries,
                           since(t, t->queued), since(t, t->connected), since(t, t->sent), since(t, t->headed),
-                          since(t, t->ended), *x->why ? x->why : "ok");
+                          since(t, t->ended));
+    const char *why = *x->why ? x->why : "ok";
+    at = log_append(line, at, sizeof line - 2, why, strlen(why));
+    line[at++] = '"';
+    line[at++] = '\n';
     log_add(&c->server->log, line, at, c->server->limits.head, &c->server->cancelled);
 }

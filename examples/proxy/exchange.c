@@ -98,14 +98,15 @@ static bool is_shortage(int error)
 static int dial(struct connection *c)
 {
     struct server *server = c->server;
-    int error, spared = 0;
-    c->x.link = link_dial(server, c->x.backend, &error);
-    if (!c->x.link && is_shortage(error))
+    struct undialled *undialled = &c->x.undialled;
+    int spared = 0;
+    c->x.link = link_dial(server, c->x.backend, undialled);
+    if (!c->x.link && is_shortage(undialled->error))
         for (int i = 0; i < server->backend_count; i++)
             spared += links_end(server, &server->backends[i], true);
     if (spared)
-        c->x.link = link_dial(server, c->x.backend, &error);
-    return c->x.link ? 0 : error;
+        c->x.link = link_dial(server, c->x.backend, undialled);
+    return c->x.link ? 0 : undialled->error;
 }
 
 static bool connect_link(struct connection *c)
@@ -117,8 +118,7 @@ static bool connect_link(struct connection *c)
     x->times.connected = strand_now().ns;
     if (is_shortage(error))
         refuse_request(c, 503, "no descriptor or memory for a connection to a backend");
-    return !error || fail_try(c, error == -ETIMEDOUT ? 504 : 502,
-                              error == -ETIMEDOUT ? "connecting took too long" : "the connection was refused");
+    return !error || fail_try(c, error == -ETIMEDOUT ? 504 : 502, x->undialled.why);
 }
 
 /* ---- waiting for the backend ------------------------------------------------------------------- */

@@ -30,8 +30,8 @@ static void end_link(struct link **link)
 static bool ask(const struct check *check)
 {
     struct server *server = check->server;
-    int error;
-    struct link *link __attribute__((cleanup(end_link))) = link_dial(server, check->backend, &error);
+    struct undialled undialled;
+    struct link *link __attribute__((cleanup(end_link))) = link_dial(server, check->backend, &undialled);
     if (!link)
         return false;
     sink_text(&link->out, "GET ");

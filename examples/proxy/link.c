@@ -54,23 +54,25 @@ static struct link *link_of(struct server *server, struct backend *backend, int 
     return link;
 }
 
-static int dial_in_time(const struct server *server, const struct backend *backend)
+static int dial_in_time(const struct server *server, const struct backend *backend, struct undialled *undialled)
 {
     STRAND_TRY {
         STRAND_DEADLINE(strand_in(server->limits.connect));
-        return strand_names_dial(backend->host, backend->port, NULL);
+        return strand_names_dial(backend->host, backend->port,
+                                 STRAND_NAMES_ATTR(.why = undialled->why, .why_room = sizeof undialled->why));
     }
     STRAND_CATCH(&STRAND_TIMED_OUT, e) {
     }
     STRAND_END
+    snprintf(undialled->why, sizeof undialled->why, "connecting took too long");
     return -ETIMEDOUT;
 }
 
-struct link *link_dial(struct server *server, struct backend *backend, int *error)
+struct link *link_dial(struct server *server, struct backend *backend, struct undialled *undialled)
 {
-    int fd = dial_in_time(server, backend);
+    int fd = dial_in_time(server, backend, undialled);
     struct link *link = fd < 0 ? NULL : link_of(server, backend, fd);
-    *error = fd < 0 ? fd : link ? 0 : -ENOMEM;
+    undialled->error = fd < 0 ? fd : link ? 0 : -ENOMEM;
     return link;
 }
 

@@ -176,12 +176,19 @@ void backend_open(struct server *server, struct backend *backend);
 void note_success(struct backend *backend);
 void note_failure(struct server *server, struct backend *backend, const char *why);
 
-enum { BACKENDS_MOST = 64 };
+enum { BACKENDS_MOST = 64, TEXT_OF_FAILURE = 256 };
 
 /* NULL: none is idle. The backend has neither closed it nor sent anything on it, as far as this machine knows. */
 struct link *link_take(struct backend *backend);
-/* Returns NULL, with *error set, or a new connection, within the time to connect. */
-struct link *link_dial(struct server *server, struct backend *backend, int *error);
+/* Why there is no new connection: a negated errno code, and the host or each of its addresses with a reason in words.
+ */
+struct undialled {
+    int error;
+    char why[TEXT_OF_FAILURE];
+};
+
+/* Returns NULL, with *undialled set, or a new connection, within the time to connect. */
+struct link *link_dial(struct server *server, struct backend *backend, struct undialled *undialled);
 void link_keep(struct server *server, struct link *link);
 void link_close(struct link *link);
 /* Closes idle links: those for which there is no time or no peer any more, or all. Returns how many. */
@@ -254,9 +261,9 @@ struct exchange {
     bool fresh;   /* no idle link: one was found closed */
     bool started; /* a part of the answer may have been sent */
     bool tunnel;
-    int status;   /* of the answer, for the log */
-    char why[96]; /* it was refused or cut; "": it was not */
-    int failure;  /* the status for the last try's failure */
+    int status;                /* of the answer, for the log */
+    char why[TEXT_OF_FAILURE]; /* it was refused or cut; "": it was not */
+    int failure;               /* the status for the last try's failure */
     const char *failed_by;
     _Atomic bool heard;     /* a byte of a response has come */
     _Atomic bool body_sent; /* a byte of the body has been sent on */
@@ -264,6 +271,7 @@ struct exchange {
     _Atomic int64_t upload_ended;
     struct head request, response;
     struct times times;
+    struct undialled undialled; /* of the last try that had to connect */
 };
 
 struct connection {

@@ -1,5 +1,6 @@
 """A backend or a client that fails affects its own request only, and a request happens once."""
 
+import re
 import select
 import threading
 
@@ -28,6 +29,22 @@ def a_backend_that_does_not_listen_or_answer(folder):
         until(lambda: silent.connections == 2, "no retry after a time-out")
     with Proxy(folder, silent, args=["--whole=0.1", LONG]) as proxy:
         same(proxy.get().status, 504, "the whole time")
+    sock.close()
+
+
+def the_log_says_why_there_is_no_connection(folder):
+    sock, nobody = vacant_port()
+    cases = {
+        "nosuch.invalid.:80": r"nosuch\.invalid\.: .*name.*",  # this machine may have no name server
+        nobody: r"127\.0\.0\.1: 127\.0\.0\.1: Connection refused",
+    }
+    for backend, pattern in cases.items():
+        with Proxy(folder, backend, args=["--retries=0", "--failures=1", "--connect=100"]) as proxy:
+            same(proxy.get().status, 502, backend)
+            until(lambda: len(proxy.lines()) == 1, "the log")
+            end = proxy.lines()[0].split(' end="')[1][:-1]
+            check(re.fullmatch(pattern, end), f"{backend}: {end}")
+            check(f"1 failures in a row: {end}\n" in proxy.errors(), f"{backend}: {proxy.errors()}")
     sock.close()
 
 
@@ -345,6 +362,7 @@ def few_descriptors(folder):
 
 CASES = [
     a_backend_that_does_not_listen_or_answer,
+    the_log_says_why_there_is_no_connection,
     a_backend_that_dies,
     requests_that_may_be_tried_again,
     links_that_the_backend_has_closed,
