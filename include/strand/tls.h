@@ -64,7 +64,7 @@
 #ifndef STRAND_TLS_H
 #define STRAND_TLS_H
 
-#include "../strand.h"
+#include "select.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -177,6 +177,42 @@ STRAND_BLOCKS int strand_tls_handshake(strand_tls *tls);
  * the number of bytes, 0 after the peer has ended the stream (strand_tls_shutdown), or a negated errno code:
  * -ECONNABORTED if the connection ended without that. An interrupted call has read nothing. */
 STRAND_BLOCKS int64_t strand_tls_read(strand_tls *tls, void *buffer, size_t size);
+/**
+ * Read from a stream into `buffer` what can be read without waiting, up to `size` bytes. The call takes what the
+ * descriptor has, and decrypts it. Returns the number of bytes, 0 at the end and a negated errno code as
+ * strand_tls_read, or:
+ *
+ *  - -EAGAIN: nothing can be read now. Nothing has arrived, or less than a record, or only messages of TLS itself; or
+ *    another strand reads,
+ *  - -ENOTCONN: the handshake is not over, and this call does not begin it.
+ *
+ * Cost: as strand_tls_read, and a call of poll(2) whenever what was taken before gives no byte.
+ */
+STRAND_CHECKED int64_t strand_tls_try_read(strand_tls *tls, void *buffer, size_t size);
+/** Count the decrypted bytes that the next read returns without waiting. That read may return more: this call decrypts
+ * at most one record, and takes nothing from the descriptor. Returns 0 if there are none, at the end, after a failure
+ * and before the handshake. */
+size_t strand_tls_pending(strand_tls *tls);
+/**
+ * Make the case that a read of a stream may go on. The descriptor alone (strand_on_ready) does not tell it: bytes that
+ * were taken from the descriptor may still be in the stream, where no event reports them.
+ *
+ * The case happens at once if bytes can be read, at the end of the stream, after a failure that a read returns, and
+ * before the handshake. Otherwise it happens when the descriptor is readable. The descriptor may have less than a
+ * record then, or a message of TLS itself, so strand_tls_read may still wait, and strand_tls_try_read may return
+ * -EAGAIN:
+ *
+ *     strand_case cases[] = {strand_on_tls(tls), STRAND_ON_RECEIVE(chan, &order)};
+ *     if (strand_select(cases, 2, 0) == 0)
+ *         got = strand_tls_try_read(tls, buffer, sizeof buffer);               -EAGAIN: make the cases, and wait, again
+ *
+ * A case is for one select: make it again after each read. The stream must stay open until the select returns or waits.
+ * No other strand may read from the stream meanwhile; others may write. This call sends what an interrupted write has
+ * left as far as the descriptor takes it at once; a strand that waits in a select sends nothing. The case's result is
+ * 0, or a negated errno code: -EBADF if the stream was closed while the select waited. Cost: less than a microsecond
+ * and the decryption of at most one record; the select makes a system call.
+ */
+strand_case strand_on_tls(strand_tls *tls);
 /**
  * Write up to `size` bytes at `bytes` to a stream, at least one and at most 64 KiB. Returns the number of bytes
  * written, or a negated errno code: -EPIPE after strand_tls_shutdown.

@@ -8,8 +8,8 @@
  * PARTIES  A reader: the strand that has the role `reader`. A writer: the strand that has the role `writer`. A
  * handshake has both, in this order. Closers. Roles are semaphores of one permit: FIFO, and held across suspensions.
  *
- * STATE    `lock` guards the SSL object, `in`, `out`, `unsent`, `users`, `inside`, `closed`, `ready` and the failures.
- * No strand suspends while it holds the lock. `arriving` belongs to the reader, `sending` to the writer.
+ * STATE    `lock` guards the SSL object, `in`, `out`, `unsent`, `undelivered`, `users`, `inside`, `closed`, `ready` and
+ * the failures. No strand suspends while it holds the lock. `arriving` belongs to the reader, `sending` to the writer.
  *
  *         descriptor --reader--> arriving --reader, under lock--> in --SSL, under lock--> the caller's buffer
  *         the caller's bytes --SSL, under lock--> out --writer, under lock--> sending --writer--> descriptor
@@ -38,13 +38,15 @@
  *   [TL8] A reader never waits for room alone: while bytes wait that no writer sends, it waits for room or for bytes,
  *     with the role of the writer, and sends one part at a time. So two peers that both have full buffers and both read
  *     go on. A writer that wants the role gets it after the part, and waits for the same room.
+ *   [TL9] A case of a select (strand_on_tls) waits for the descriptor only if OpenSSL has decrypted all that was taken
+ *     from the descriptor, and this gave neither a byte, nor the end, nor a failure. The lock makes this one step.
  *
  * PROGRESS A reader that waits for bytes holds no lock, and a writer that waits for room neither.
  *
  * NOT DONE Waiting inside of a BIO: the frames of OpenSSL would lie on a strand's stack, which may be copied, and its
  *     error queue would change threads. A lock around the whole call: a reader that waits would keep writers out.
  *
- * TESTED BY tests/spec/tls_stream.c, tls_cancel.c, tls_many.c
+ * TESTED BY tests/spec/tls_stream.c, tls_cancel.c, tls_many.c, tls_select.c
  */
 #ifndef STRAND_TLS_INSIDE_H
 #define STRAND_TLS_INSIDE_H
@@ -134,6 +136,7 @@ struct strand_tls {
     bool closed, ready, ended; /* ended: the descriptor has no more bytes */
     bool no_memory;            /* a BIO had none */
     bool unsent;               /* `out` or `sending` may have bytes */
+    bool undelivered;          /* there was no memory for what `arriving` has */
     int failed, read_failed, write_failed;
     struct tls_bytes in, arriving, out, sending;
     size_t ask;                 /* the size of the next read */
@@ -279,6 +282,8 @@ static inline size_t tls_bytes_count(const struct tls_bytes *bytes)
 }
 /** By the reader: wait for bytes of the peer. Returns how many, 0 at the end, or a negated errno code. */
 STRAND_BLOCKS int64_t tls_fetch(strand_tls *tls);
+/** By the reader: whether tls_fetch would not wait. */
+bool tls_has_arrived(strand_tls *tls);
 /** By the strand that has set `closed`: end the calls on the descriptor, and close it [TL6]. As strand_close. */
 int tls_close_descriptor(strand_tls *tls);
 /** By the writer: send all that was encrypted. Returns 0 or a negated errno code. */

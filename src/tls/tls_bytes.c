@@ -256,8 +256,18 @@ int64_t tls_fetch(strand_tls *tls)
         return got;
     tls_lock(tls);
     bool delivered = deliver(tls);
+    tls->undelivered = !delivered;
     strand_mutex_unlock(&tls->lock);
     return delivered ? got : -ENOMEM;
+}
+
+bool tls_has_arrived(strand_tls *tls)
+{
+    if (tls_bytes_count(&tls->arriving) || !go_inside(tls))
+        return true;
+    strand_tls *inside TLS_AT_END(go_outside) = tls;
+    strand_case readable = strand_on_ready(inside->fd, STRAND_READABLE);
+    return strand_select(&readable, 1, STRAND_SELECT_NOW) == 0;
 }
 
 /* Under the lock: take what OpenSSL has encrypted, if what was taken before is sent [TL2]. */

@@ -169,16 +169,24 @@ static int64_t decrypt(strand_tls *tls, unsigned char *buffer, size_t size)
     return count ? (int64_t)count : result;
 }
 
+/* By the reader: what decrypt does, and by *unsent whether encrypted bytes wait. */
+static int64_t read_step(strand_tls *tls, void *buffer, size_t size, bool *unsent)
+{
+    tls_lock(tls);
+    int64_t got = decrypt(tls, buffer, size);
+    strand_condition_broadcast(&tls->moved);
+    *unsent = tls->unsent;
+    strand_mutex_unlock(&tls->lock);
+    return got;
+}
+
 static int64_t read_some(strand_tls *tls, void *buffer, size_t size)
 {
     strand_semaphore_acquire(&tls->reader);
     strand_tls *reader TLS_AT_END(reader_done) = tls;
     for (;;) {
-        tls_lock(tls);
-        int64_t got = decrypt(tls, buffer, size);
-        strand_condition_broadcast(&tls->moved);
-        bool unsent = tls->unsent;
-        strand_mutex_unlock(&tls->lock);
+        bool unsent;
+        int64_t got = read_step(tls, buffer, size, &unsent);
         if (unsent && got == TLS_WANTS_BYTES)
             tls_await_bytes(tls);
         else if (unsent && got <= 0)
@@ -198,6 +206,88 @@ int64_t strand_tls_read(strand_tls *tls, void *buffer, size_t size)
     ENTER(tls);
     int code = is_ready(tls) ? 0 : shake(tls);
     return code || !size ? code : read_some(tls, buffer, size);
+}
+
+/* ---- reading without waiting -----------------------------------------------------------------------------------
+ */
+
+/* Take what is there, and what the descriptor has. */
+static int64_t take_some(strand_tls *tls, void *buffer, size_t size)
+{
+    if (strand_semaphore_try_acquire(&tls->reader) != 0)
+        return -EAGAIN;
+    strand_tls *reader TLS_AT_END(reader_done) = tls;
+    for (;;) {
+        bool unsent;
+        int64_t got = read_step(reader, buffer, size, &unsent);
+        if (unsent && got <= 0)
+            tls_send_now(reader);
+        if (got != TLS_WANTS_BYTES || !tls_has_arrived(reader))
+            return got;
+        int code = feed(reader);
+        if (code)
+            return code;
+    }
+}
+
+int64_t strand_tls_try_read(strand_tls *tls, void *buffer, size_t size)
+{
+    STRAND_SHIELD;
+    if (size && !buffer)
+        return -EINVAL;
+    ENTER(tls);
+    tls_lock(tls);
+    int code = tls->ready ? 0 : tls->failed ? tls->failed : -ENOTCONN;
+    strand_mutex_unlock(&tls->lock);
+    return code || !size ? code : take_some(tls, buffer, size);
+}
+
+/* Under the lock, after the handshake: let OpenSSL decrypt a record of `in`, if it has no bytes for a read. Returns
+ * more than 0 if it has some, or what decrypt returns. */
+static int look(strand_tls *tls)
+{
+    unsigned char byte;
+    if (tls->failed)
+        return tls->failed;
+    ERR_clear_error(); /* [TL1] */
+    int result = tls_outcome(tls, SSL_peek(tls->ssl, &byte, 1));
+    strand_condition_broadcast(&tls->moved); /* [TL7] */
+    return result;
+}
+
+size_t strand_tls_pending(strand_tls *tls)
+{
+    STRAND_SHIELD;
+    if (enter(tls))
+        return 0;
+    strand_tls *user TLS_AT_END(leave) = tls;
+    tls_lock(tls);
+    size_t count = tls->ready && look(tls) > 0 ? (size_t)SSL_pending(tls->ssl) : 0;
+    strand_mutex_unlock(&tls->lock);
+    return count;
+}
+
+/* Whether a read can only go on with bytes of the descriptor. Sends what the descriptor takes at once: a strand that
+ * waits in a select sends nothing meanwhile. */
+static bool needs_descriptor(strand_tls *tls)
+{
+    if (enter(tls))
+        return false;
+    strand_tls *user TLS_AT_END(leave) = tls;
+    tls_lock(tls);
+    bool needs = tls->ready && look(tls) == TLS_WANTS_BYTES && !tls->read_failed && !tls->undelivered; /* [TL9] */
+    bool unsent = tls->unsent;
+    strand_mutex_unlock(&tls->lock);
+    if (unsent)
+        tls_send_now(tls);
+    return needs;
+}
+
+strand_case strand_on_tls(strand_tls *tls)
+{
+    STRAND_SHIELD;
+    static const strand_time past = {.ns = -1};
+    return needs_descriptor(tls) ? strand_on_ready(tls->fd, STRAND_READABLE) : strand_on_time(past);
 }
 
 /* ---- writing -------------------------------------------------------------------------------------------------------
