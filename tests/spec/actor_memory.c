@@ -3,6 +3,7 @@
  * of a dormant actor.
  */
 #define SUITE actor_memory
+#define ONE_SEED_IN 10 /* each seed is thousands of actors */
 #include "test.h"
 
 #include "strand/actor.h"

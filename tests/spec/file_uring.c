@@ -6,6 +6,7 @@
 #define SUITE file_uring
 #define FILES "uring"
 #define BY_KERNEL
+#define ONE_SEED_IN 50 /* they are played as those of file.c are */
 #include "file.c"
 
 #include "strand/pool.h"
