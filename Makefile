@@ -248,13 +248,15 @@ sim:
 	$(if $(STEPS),,$(foreach name,$(if $(SIM),$(filter $(SIM),$(sim-marked)),$(sim-marked)), \
 		$(again) STEPS=1 OUT=$(OUT)/steps SIM=$(name) do-sim-marked $(newline)))
 
-# A folder for each compiler and level; their names have what they are made with.
-sim-hash-ways := gcc-O2 gcc-O0 clang-O2 clang-O0
+# A folder for each compiler and level; their names have what they are made with. The programs of make sim, which gcc
+# optimises, are compared with them.
+sim-hash-ways := gcc-O0 clang-O2 clang-O0
 sim-hash:
 	$(call setup,check)
-	$(foreach way,$(sim-hash-ways),$(again) do-sim-programs OUT=build/hash/$(way) CFLAGS="$(CFLAGS) -$(lastword $(subst -, ,$(way)))" \
+	$(again) do-sim-programs
+	$(foreach way,$(sim-hash-ways),$(again) do-sim-programs OUT=build/hash/$(way) CFLAGS="$(CFLAGS) -g0 -$(lastword $(subst -, ,$(way)))" \
 		CC=$(if $(filter clang%,$(way)),$(CLANG),gcc) $(newline))
-	tools/check-hash.sh $(or $(SEEDS),500) $(sim-hash-ways:%=build/hash/%)
+	tools/check-hash.sh $(or $(SEEDS),500) $(OUT) $(sim-hash-ways:%=build/hash/%)
 
 sizes:
 	$(call setup)
