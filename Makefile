@@ -340,7 +340,7 @@ test-matrix:
 
 valgrind:
 	$(call setup,valgrind)
-	$(again) MODE=debug RUNNER=plain VALGRIND=1 OUT=build/valgrind TESTS="$(or $(TESTS),$(valgrind-part))" do-$@
+	$(again) MODE=debug RUNNER=plain VALGRIND=1 OUT=build/debug TESTS="$(or $(TESTS),$(valgrind-part))" do-$@
 
 user-tools:
 	$(call setup,test tsan valgrind)
