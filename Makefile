@@ -225,7 +225,8 @@ soak-proxy:
 
 test:
 	$(call install-packages,test examples profileprocess turtle ledger $(satellites) $(if $(sanitize),,man))
-	$(again) do-$@
+	$(again) do-test-programs
+	$(again) -k do-$@
 
 test-hardened:
 	$(call setup,test)
@@ -248,8 +249,8 @@ sim:
 	$(if $(STEPS),,$(foreach name,$(if $(SIM),$(filter $(SIM),$(sim-marked)),$(sim-marked)), \
 		$(again) STEPS=1 OUT=$(OUT)/steps SIM=$(name) do-sim-marked $(newline)))
 
-# A folder for each compiler and level; their names have what they are made with. The programs of make sim, which gcc
-# optimises, are compared with them.
+# A folder for each compiler and level; their names have what they are made with. The first one, by gcc and optimised, is
+# what make sim runs.
 sim-hash-ways := gcc-O0 clang-O2 clang-O0
 sim-hash:
 	$(call setup,check)
@@ -743,7 +744,7 @@ $(OUT)/bench/floor_%: $(OUT)/obj/bench/floor_%.o
 $(OUT)/bench/%: $(OUT)/obj/bench/%.o $(library)
 	$(call link,$(CC))
 
-.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-profileprocess do-proxy do-turtle do-ledger do-soak do-bench do-smoke do-bench-variant do-test do-test-hardened do-test-install do-sim do-sim-programs do-sim-marked do-valgrind do-user-tools \
+.PHONY: do-lib do-all do-demo do-crawl do-pipeline do-crowd do-bank do-chat do-profileprocess do-proxy do-turtle do-ledger do-soak do-bench do-smoke do-bench-variant do-test do-test-programs do-test-runs do-test-hardened do-test-install do-sim do-sim-programs do-sim-marked do-valgrind do-user-tools \
 	do-fault do-fuzz do-coverage do-objects
 .SECONDARY:
 do-lib: $(OUT)/libstrand.a $(OUT)/libstrand.so $(satellite-libraries)
@@ -765,32 +766,30 @@ do-bench: $(benches) $(OUT)/examples/httpd $(proxy)
 do-smoke: $(benches:$(OUT)/bench/%=$(OUT)/smoke/%) $(OUT)/examples/httpd $(proxy)
 do-bench-variant: $(OUT)/bench/actor_pool
 
-do-test: do-lib $(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
+do-test-programs: do-lib $(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
 	$(OUT)/examples/pipeline $(OUT)/examples/crowd $(OUT)/examples/seeds $(OUT)/examples/turtle $(OUT)/examples/ledger \
 	$(OUT)/examples/bank $(OUT)/examples/chat $(OUT)/examples/crawl $(OUT)/examples/profileprocess $(proxy) \
 	$(OUT)/turtle/client $(OUT)/turtle/watch.so
-	status=0; \
+do-test-runs: do-test-programs
 	$(if $(STEPS),STRAND_TEST_STEPS=1) MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
-		HALF="$(SHORT)" STACKS="$(STACKS)" tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd) || status=1; \
-	$(if $(planted),tools/check-planted.sh $(planted) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/accept.sh $(accepted) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-link.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-programs.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-httpd.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-pipeline.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-crowd.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-bank.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-chat.sh $(OUT) || status=1;) \
-	$(if $(TESTS)$(STACKS)$(STEPS),,tools/check-profileprocess.sh $(OUT) || status=1;) \
-	$(if $(TESTS)$(STACKS)$(STEPS),,tools/check-proxy.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-turtle.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-ledger.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-seeds.sh $(OUT) || status=1;) \
-	$(if $(TESTS)$(STACKS)$(STEPS),,tools/check-options.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,tools/check-gdb.sh $(OUT) || status=1;) \
-	$(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,$(check-install) || status=1;) \
-	exit $$status
+		HALF="$(SHORT)" STACKS="$(STACKS)" tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd)
+
+# Scripts that test examples and products as a user has them. Each takes one processor at most and often waits, so they run
+# beside the tests. None writes to the build. What compilers accept and refuse is the same in all modes.
+scripts := $(if $(TESTS)$(STACKS)$(STEPS),,profileprocess proxy options \
+	$(if $(sanitize),,$(if $(filter release,$(MODE)),reject accept) link programs httpd pipeline crowd bank chat turtle ledger seeds gdb install))
+tried := $(scripts:%=do-try-%) $(if $(planted),do-try-planted)
+do-test: do-test-runs $(tried)
+do-try-%: do-test-programs FORCE
+	tools/check-$*.sh $(OUT)
+do-try-planted: do-test-programs $(planted)
+	tools/check-planted.sh $(planted)
+do-try-reject:
+	tools/reject.sh gcc gcc $(wildcard tests/reject/*.c tests/reject/*.cc)
+do-try-accept:
+	CLANG=$(CLANG) CLANGXX=$(CLANGXX) tools/accept.sh $(accepted)
+do-try-install: do-test-programs
+	$(check-install)
 
 do-test-hardened: $(spec) $(programs)
 	MODE=$(MODE) SCHED="$(or $(SCHED),stealing)" THREADS="$(or $(THREADS),2)" SEEDS="$(or $(SEEDS),2)" SCALE="$(or $(SCALE),20)" JOBS=$(JOBS) \
