@@ -766,10 +766,14 @@ do-bench: $(benches) $(OUT)/examples/httpd $(proxy)
 do-smoke: $(benches:$(OUT)/bench/%=$(OUT)/smoke/%) $(OUT)/examples/httpd $(proxy)
 do-bench-variant: $(OUT)/bench/actor_pool
 
-do-test-programs: do-lib $(if $(sanitize)$(TESTS)$(STACKS)$(STEPS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
+ifneq ($(STEPS),)
+do-test-programs: $(spec) $(programs)
+else
+do-test-programs: do-lib $(if $(sanitize)$(TESTS)$(STACKS),,do-man) $(unit) $(spec) $(stress) $(planted) $(programs) $(httpd) $(OUT)/examples/httpd \
 	$(OUT)/examples/pipeline $(OUT)/examples/crowd $(OUT)/examples/seeds $(OUT)/examples/turtle $(OUT)/examples/ledger \
 	$(OUT)/examples/bank $(OUT)/examples/chat $(OUT)/examples/crawl $(OUT)/examples/profileprocess $(proxy) \
 	$(OUT)/turtle/client $(OUT)/turtle/watch.so
+endif
 do-test-runs: do-test-programs
 	$(if $(STEPS),STRAND_TEST_STEPS=1) MODE=$(MODE) SCHED="$(SCHED)" THREADS="$(THREADS)" SEEDS="$(SEEDS)" SCALE="$(SCALE)" JOBS=$(JOBS) \
 		HALF="$(SHORT)" STACKS="$(STACKS)" tools/run-tests.sh $(unit) $(stress) $(spec) $(httpd)

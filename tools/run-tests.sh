@@ -13,7 +13,7 @@
 # The environment: MODE decides how much of that is usual; SCHED, THREADS (words), SEEDS and SCALE override it. With
 # HALF=1 each program takes half of the schedulers and numbers of threads, the first or the second depending on the
 # commit. With FIRST=1 none is begun after one that has failed. STACKS=shared: spec alone, with all strands but roots on
-# shared stacks, each copied out where it suspends.
+# shared stacks, each copied out where it suspends. STRAND_TEST_STEPS=1: seeds alone, as only they have steps.
 #
 # Exit status: 0 if all passed; 124 if runs failed, but each only because it had not ended within LIMIT seconds; else 1.
 #
@@ -142,6 +142,7 @@ runs()
 {
     kinds="seeds httpd stress spec unit" commit=''
     [ -z "${STACKS-}" ] || kinds="seeds spec"
+    [ -z "${STRAND_TEST_STEPS-}" ] || kinds=seeds
     [ -z "${HALF-}" ] || commit=$(git rev-parse HEAD 2>/dev/null)
     for kind in $kinds; do
         for program; do
