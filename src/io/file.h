@@ -92,7 +92,7 @@ int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves);
 /* Run an op that changes one name: a whole call. */
 int file_run_named(int dir, const char *path, int64_t (*run)(struct file_op *), int flags, unsigned mode,
                    const char *function);
-/* A number for new names: of the seed in a seeded run, so that the names are the same each time. */
+/* A number for new names. In a seeded run the seed decides it, so that the names are the same each time. */
 uint64_t file_chance(const struct file_call *call);
 /* Free an op that does not run, end the call, and throw for what interrupts the strand. */
 __attribute__((noreturn)) void file_interrupt(struct file_call *call, struct file_op *op);

@@ -54,7 +54,7 @@ void tls_sessions_free(struct tls_session *sessions)
 
 /* ---- keeping ----------------------------------------------------------------------------------------------------- */
 
-/* Of two times, of which the second may be NULL. */
+/* The earlier one of two times. The second may be NULL. */
 static const ASN1_TIME *earlier(const ASN1_TIME *time, const ASN1_TIME *other)
 {
     return other && ASN1_TIME_compare(other, time) < 0 ? other : time;

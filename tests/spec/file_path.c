@@ -398,7 +398,7 @@ TEST_INSIDE(a_file_that_loses_its_name_is_not_resolved)
     CHECK_STR(path, "before");
 }
 
-/* The system prints "(unreachable)/a" for such a file. A file of the working directory may have that path. */
+/* The system's words for a file on a file system that was unmounted also name a file below the working directory. */
 TEST_INSIDE(a_file_on_a_file_system_that_was_unmounted_is_not_resolved)
 {
     PLACE(dir);
