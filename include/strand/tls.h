@@ -245,7 +245,8 @@ const char *strand_tls_failure(strand_tls *tls);
  * errno code and the reason (strand_tls_failure). */
 int64_t strand_tls_must(strand_tls *tls, int64_t result);
 
-/** What a handshake has agreed on, for strand_tls_info_get. Texts are valid until the stream is closed. */
+/** What a handshake has agreed on, for strand_tls_info_get. Texts and the certificate are valid until the stream is
+ * closed. */
 typedef struct strand_tls_info {
     size_t size;             /* sizeof(strand_tls_info), set by the caller */
     const char *version;     /* "TLSv1.3"; "" before the handshake, as the others */
@@ -255,9 +256,13 @@ typedef struct strand_tls_info {
     const char *peer;        /* the subject of the peer's certificate, or "" */
     bool resumed;            /* the handshake continued an earlier session */
     bool stapled;            /* the server has stapled a good OCSP response; not in a resumed handshake */
+    /* The peer's own certificate in DER, for d2i_X509 and for fingerprints; NULL if it has sent none. */
+    const void *peer_certificate;
+    size_t peer_certificate_size; /* in bytes */
 } strand_tls_info;
 /** Read what the handshake of a stream has agreed on into *info. The caller sets info->size; the function fills in the
- * fields that this size covers. Returns 0, or -EINVAL if there is no stream or no size. */
+ * fields that this size covers. Returns 0, -EINVAL if there is no stream or no size, or -ENOMEM if there is no memory
+ * for the certificate; *info is unchanged then. Cost: the first call copies the certificate. */
 int strand_tls_info_get(strand_tls *tls, strand_tls_info *info);
 
 #ifdef __cplusplus

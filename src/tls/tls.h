@@ -148,6 +148,8 @@ struct strand_tls {
     uint32_t revocations;       /* of its host, when it was opened */
     bool stapled;               /* the server has stapled that its certificate is good; tls_staple.c has the protocol */
     ASN1_TIME *staple_until;    /* when a staple that was required runs out, or NULL */
+    unsigned char *peer_der;    /* the peer's certificate, once it was asked for, or NULL */
+    int peer_der_size;
     char peer[256], protocol[256];
 };
 

@@ -16,6 +16,7 @@ void tls_destroy(strand_tls *tls)
     SSL_free(tls->ssl);
     tls_reasons_free(tls);
     OPENSSL_free(tls->host);
+    OPENSSL_free(tls->peer_der);
     ASN1_TIME_free(tls->until);
     ASN1_TIME_free(tls->staple_until);
     strand_tls_context_close(tls->context);
@@ -142,6 +143,22 @@ strand_tls *strand_tls_server(strand_tls_context *context, int fd)
 /* ---- what was agreed on --------------------------------------------------------------------------------------------
  */
 
+/* Under the lock, after the handshake: encode the peer's certificate, if it has one. Returns whether there was memory.
+ */
+static bool encode_peer(strand_tls *tls)
+{
+    X509 *peer = tls->peer_der ? NULL : SSL_get1_peer_certificate(tls->ssl);
+    if (!peer)
+        return true;
+    ERR_clear_error(); /* [TL1] */
+    int size = i2d_X509(peer, &tls->peer_der);
+    if (size > 0)
+        tls->peer_der_size = size;
+    ERR_clear_error();
+    X509_free(peer);
+    return size > 0;
+}
+
 /* Under the lock, after the handshake. */
 static strand_tls_info read_info(strand_tls *tls)
 {
@@ -158,7 +175,9 @@ static strand_tls_info read_info(strand_tls *tls)
                              .server_name = name ? name : "",
                              .peer = tls->peer,
                              .resumed = SSL_session_reused(tls->ssl),
-                             .stapled = tls->stapled};
+                             .stapled = tls->stapled,
+                             .peer_certificate = tls->peer_der,
+                             .peer_certificate_size = (size_t)tls->peer_der_size};
 }
 
 int strand_tls_info_get(strand_tls *tls, strand_tls_info *info)
@@ -167,9 +186,12 @@ int strand_tls_info_get(strand_tls *tls, strand_tls_info *info)
         return -EINVAL;
     strand_tls_info found = {.version = "", .cipher = "", .protocol = "", .server_name = "", .peer = ""};
     tls_lock(tls);
+    bool encoded = !tls->ready || encode_peer(tls);
     if (tls->ready)
         found = read_info(tls);
     strand_mutex_unlock(&tls->lock);
+    if (!encoded)
+        return -ENOMEM;
     found.size = info->size;
     memcpy(info, &found, info->size < sizeof found ? info->size : sizeof found);
     return 0;

@@ -9,6 +9,7 @@
 #include "strand/process.h"
 
 #include <fcntl.h>
+#include <stddef.h>
 #include <unistd.h>
 
 static struct made second, wild, other_authority, guest, stranger;
@@ -55,6 +56,60 @@ TEST_INSIDE(a_server_has_a_certificate_for_each_name)
     CHECK_STR(seen_by("example.org"), "CN = server");
     CHECK_STR(seen_by("127.0.0.1"), "CN = server");
     close_contexts();
+}
+
+/* Whether the stream's peer has sent this certificate. */
+static bool is_peer(strand_tls *tls, const struct made *m)
+{
+    strand_tls_info info = {.size = sizeof info}, again = info;
+    CHECK_EQ(strand_tls_info_get(tls, &info), 0);
+    CHECK_EQ(strand_tls_info_get(tls, &again), 0);
+    CHECK(info.peer_certificate == again.peer_certificate);
+    const unsigned char *der = info.peer_certificate;
+    X509 *peer = d2i_X509(NULL, &der, (long)info.peer_certificate_size);
+    bool is = peer && X509_cmp(peer, m->certificate) == 0;
+    CHECK(!peer || der == (const unsigned char *)info.peer_certificate + info.peer_certificate_size);
+    X509_free(peer);
+    return is;
+}
+
+TEST_INSIDE(both_ends_can_look_at_the_certificate_of_the_other_one)
+{
+    make_hosts();
+    open_contexts(STRAND_TLS_ATTR(.certificates = guest.pem, .trust = authority.public_pem),
+                  STRAND_TLS_ATTR(.certificates = server.pem, .trust = authority.public_pem,
+                                  .clients = STRAND_TLS_CLIENTS_REQUIRED));
+    for (int time = 0; time < 2; time++) { /* the second handshake resumes the first one's session */
+        open_streams("example.org");
+        strand_tls_info info = {.size = sizeof info, .peer_certificate = "before"};
+        CHECK_EQ(strand_tls_info_get(served, &info), 0);
+        CHECK(!info.peer_certificate && !info.peer_certificate_size);
+        shake();
+        char byte;
+        CHECK_EQ(strand_tls_write_all(served, "x", 1), 1);
+        CHECK_EQ(strand_tls_read(client, &byte, 1), 1); /* and the tickets before it */
+        CHECK_EQ(strand_tls_info_get(client, &info), 0);
+        CHECK_EQ(info.resumed, time == 1);
+        CHECK(is_peer(served, &guest));
+        CHECK(is_peer(client, &server));
+        close_streams();
+    }
+    close_contexts();
+}
+
+TEST_INSIDE(a_peer_without_a_certificate_has_none_to_look_at)
+{
+    open_all();
+    shake();
+    strand_tls_info info = {.size = sizeof info, .peer_certificate = "before"};
+    CHECK_EQ(strand_tls_info_get(served, &info), 0);
+    CHECK(!info.peer_certificate && !info.peer_certificate_size);
+    /* a program of an earlier version has a smaller struct */
+    info = (strand_tls_info){.size = offsetof(strand_tls_info, peer_certificate), .peer_certificate = "after"};
+    CHECK_EQ(strand_tls_info_get(client, &info), 0);
+    CHECK_STR((const char *)info.peer_certificate, "after");
+    CHECK_STR(info.peer, "CN = server");
+    close_all();
 }
 
 /* The handshakes of a client with this certificate and a server that requires one of `authority`, while the context for
