@@ -31,7 +31,8 @@
  *
  * Results are numbers of bytes, 0, or negated errno codes. strand_tls_failure has the reason in words:
  *
- *  - -EKEYREJECTED: the peer's certificate was refused; the text says which one, its subject, and why,
+ *  - -EKEYREJECTED: the peer's certificate was refused; the text says which one, its subject, and why: for a wrong
+ *    name, which names the certificate has,
  *  - -EACCES: the peer refused this side's certificate, or this side has sent none,
  *  - -EPROTO: what arrived is no TLS, breaks its rules, or there is no version, cipher or protocol in common,
  *  - -ECONNABORTED: the connection ended without the end of TLS. Bytes may be missing: a third party may have cut it,
@@ -90,7 +91,7 @@ enum strand_tls_clients { STRAND_TLS_CLIENTS_UNASKED = 0, STRAND_TLS_CLIENTS_ASK
 typedef struct strand_tls_attr {
     size_t size;              /* sizeof(strand_tls_attr); required */
     const char *certificates; /* the own certificate, then those between it and the root; a server needs one */
-    const char *key;          /* its private key; NULL: the file of the certificates has it too */
+    const char *key;          /* its private key, not encrypted; NULL: the file of the certificates has it too */
     const char *trust;        /* certificates of the authorities to trust; NULL: those of the system */
     const char *revoked;   /* lists of revoked certificates (CRLs), one of each authority of a chain; NULL: unchecked */
     const char *protocols; /* protocols of the application (ALPN), the best first: "h2,http/1.1"; NULL: none */

@@ -117,7 +117,7 @@ struct strand_tls_context {
     unsigned char session_context[16]; /* of its own: no other context resumes its sessions */
 };
 
-#define TLS_WHY 320
+#define TLS_WHY 640
 
 /* A text of strand_tls_failure. */
 struct tls_reason {

@@ -56,10 +56,16 @@ static bool read_chain(strand_tls_context *context, BIO *file)
     return false;
 }
 
-static bool read_key(strand_tls_context *context, BIO *file)
+/* As tls_no_passphrase, for a key. Notes that the key needs a passphrase. */
+static int note_encrypted(char *text, int room, int writing, void *encrypted)
 {
-    SSL_CTX *ssl = context->ssl;
-    EVP_PKEY *key = PEM_read_bio_PrivateKey(file, NULL, tls_no_passphrase, NULL);
+    *(bool *)encrypted = true;
+    return tls_no_passphrase(text, room, writing, NULL);
+}
+
+static bool read_key(SSL_CTX *ssl, BIO *file, bool *encrypted)
+{
+    EVP_PKEY *key = PEM_read_bio_PrivateKey(file, NULL, note_encrypted, encrypted);
     /* A key of another type than the certificate's would be taken as the key of a further certificate. */
     bool good = key && SSL_CTX_use_PrivateKey(ssl, key) == 1 && SSL_CTX_check_private_key(ssl) == 1;
     EVP_PKEY_free(key);
@@ -113,6 +119,21 @@ static void load(strand_tls_context *context, const char *what, const char *pem,
     BIO_free(file);
     if (!good)
         tls_refuse(-EINVAL, what, tls_pem_name(pem));
+}
+
+/* Load the private key of a context's certificate. Throws if it cannot. */
+static void load_key(strand_tls_context *context, const char *pem)
+{
+    bool encrypted = false;
+    BIO *file = tls_pem_open(pem);
+    bool good = file && read_key(context->ssl, file, &encrypted);
+    BIO_free(file);
+    if (encrypted)
+        ERR_clear_error(); /* that there is no passphrase says less */
+    if (!good)
+        tls_refuse(-EINVAL,
+                   encrypted ? "the key is encrypted, and must not be (openssl pkey decrypts it): key of " : "key of ",
+                   tls_pem_name(pem));
 }
 
 /* OpenSSL's callback for a secret. Every context has it: a stream with the certificate of another context, which its
@@ -205,7 +226,7 @@ static void load_all(strand_tls_context *context, const strand_tls_attr *attr)
     if (attr->key && !attr->certificates)
         tls_refuse(-EINVAL, "a key without a certificate: ", tls_pem_name(attr->key));
     if (attr->certificates)
-        load(context, "key of ", attr->key ? attr->key : attr->certificates, read_key);
+        load_key(context, attr->key ? attr->key : attr->certificates);
     if (attr->trust)
         load(context, "trusted certificates of ", attr->trust, read_trust);
     if (attr->staple && !attr->certificates)

@@ -3,9 +3,13 @@
  */
 #include "tls.h"
 
+#include <arpa/inet.h>
 #include <openssl/x509v3.h>
 
 #include <stdio.h>
+
+/* The room for one name of a certificate. */
+enum { NAME_ROOM = 64 };
 
 void tls_subject(X509 *certificate, char *text, size_t room)
 {
@@ -28,13 +32,68 @@ void tls_refuse_certificate(strand_tls *tls, int place, X509 *certificate, const
                  why);
 }
 
+/* A name or an address of a server, in words. Returns whether the name is one of these, and not too long. */
+static bool print_name(const GENERAL_NAME *name, char text[NAME_ROOM])
+{
+    int type;
+    const ASN1_STRING *value = GENERAL_NAME_get0_value(name, &type);
+    if (type != GEN_DNS && type != GEN_IPADD)
+        return false;
+    const unsigned char *bytes = ASN1_STRING_get0_data(value);
+    size_t size = (size_t)ASN1_STRING_length(value);
+    if (type == GEN_IPADD)
+        return (size == 4 || size == 16) && inet_ntop(size == 4 ? AF_INET : AF_INET6, bytes, text, NAME_ROOM);
+    if (size >= NAME_ROOM)
+        return false;
+    for (size_t i = 0; i < size; i++)
+        text[i] = bytes[i] > ' ' && bytes[i] < 0x7f ? (char)bytes[i] : '?';
+    text[size] = 0;
+    return size > 0;
+}
+
+/* The names that a certificate has for servers: "example.org, 127.0.0.1". Characters that could deceive a reader of the
+ * text are '?'. Where the room ends, so does the list, with "...". */
+static void list_names(X509 *certificate, char *text, size_t room)
+{
+    GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
+    size_t size = 0;
+    text[0] = 0;
+    for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
+        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        char part[NAME_ROOM];
+        if (!print_name(name, part))
+            continue;
+        const char *separator = size ? ", " : "";
+        if (size + strlen(separator) + strlen(part) + sizeof ", ..." > room) {
+            snprintf(text + size, room - size, "%s...", separator);
+            break;
+        }
+        size += (size_t)snprintf(text + size, room - size, "%s%s", separator, part);
+    }
+    GENERAL_NAMES_free(names);
+}
+
+/* Why a certificate is refused that is for other servers: for which ones it is. */
+static void say_names(X509 *certificate, const char *host, char *text, size_t room)
+{
+    char names[160];
+    list_names(certificate, names, sizeof names);
+    snprintf(text, room, "it is for %s, not for %s", names[0] ? names : "no server by name", host);
+}
+
 int tls_verify(int accepted, X509_STORE_CTX *check)
 {
     if (accepted)
         return accepted;
-    SSL *ssl = X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx());
-    tls_refuse_certificate(SSL_get_app_data(ssl), X509_STORE_CTX_get_error_depth(check),
-                           X509_STORE_CTX_get_current_cert(check),
-                           X509_verify_cert_error_string(X509_STORE_CTX_get_error(check)));
+    strand_tls *tls = SSL_get_app_data(X509_STORE_CTX_get_ex_data(check, SSL_get_ex_data_X509_STORE_CTX_idx()));
+    X509 *certificate = X509_STORE_CTX_get_current_cert(check);
+    int error = X509_STORE_CTX_get_error(check);
+    char names[448]; /* room for the longest host and for a list of names */
+    const char *why = X509_verify_cert_error_string(error);
+    if ((error == X509_V_ERR_HOSTNAME_MISMATCH || error == X509_V_ERR_IP_ADDRESS_MISMATCH) && tls->host) {
+        say_names(certificate, tls->host, names, sizeof names);
+        why = names;
+    }
+    tls_refuse_certificate(tls, X509_STORE_CTX_get_error_depth(check), certificate, why);
     return 0;
 }

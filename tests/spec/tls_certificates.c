@@ -55,9 +55,57 @@ TEST_INSIDE(a_refusal_says_which_certificate_and_why)
     check_refused(&early, "example.org", "certificate 0 (CN = young): certificate is not yet valid");
     check_refused(&stranger, "example.org", "certificate 0 (CN = stranger): self-signed certificate");
     check_refused(&below, "www.example.org", "certificate 0 (CN = below): unable to get local issuer certificate");
-    check_refused(&server, "example.com", "certificate 0 (CN = server): hostname mismatch");
-    check_refused(&server, "127.0.0.2", "certificate 0 (CN = server): IP address mismatch");
-    check_refused(&person, "person", "hostname mismatch"); /* a common name is no name of a host */
+    check_refused(&server, "example.com",
+                  "certificate 0 (CN = server): it is for example.org, 127.0.0.1, not for example.com");
+    check_refused(&server, "127.0.0.2",
+                  "certificate 0 (CN = server): it is for example.org, 127.0.0.1, not for 127.0.0.2");
+    /* a common name is no name of a host */
+    check_refused(&person, "person", "certificate 0 (CN = person): it is for no server by name, not for person");
+}
+
+TEST_INSIDE(a_refusal_lists_as_many_names_as_have_room)
+{
+    static struct made many;
+    char names[1000] = "email:a@example.org,IP:::1", long_name[64];
+    make_usual();
+    for (int i = 0; i < 20; i++)
+        snprintf(names + strlen(names), sizeof names - strlen(names), ",DNS:host%d.example.org", i);
+    memset(long_name, 'a', 63);
+    long_name[63] = 0;
+    snprintf(names + strlen(names), sizeof names - strlen(names), ",DNS:%s.%s", long_name, long_name);
+    if (!many.key)
+        MAKE(&many, .subject = "many", .names = names, .issuer = &authority);
+    check_refused(&many, "example.com", "it is for ::1, host0.example.org, host1.example.org, ");
+    check_refused(&many, "example.com", ", ..., not for example.com");
+}
+
+/* A context with this key in PEM, which is encrypted, is refused in words. */
+static void check_encrypted(const char *key)
+{
+    STRAND_TRY {
+        strand_tls_context_open(STRAND_TLS_ATTR(.certificates = server.public_pem, .key = key));
+        CHECK_FAIL("an encrypted key");
+    }
+    STRAND_CATCH(&STRAND_TLS_ERROR, e) {
+        CHECK_EQ(strand_exception_code(e), -EINVAL);
+        CHECK_STR(strand_exception_text(e),
+                  "the key is encrypted, and must not be (openssl pkey decrypts it): key of a text");
+    }
+    STRAND_END
+}
+
+TEST_INSIDE(an_encrypted_key_is_refused_as_such)
+{
+    static char passphrase[] = "passphrase";
+    char text[4096];
+    make_usual();
+    BIO *pkcs = BIO_new(BIO_s_mem()), *traditional = BIO_new(BIO_s_mem());
+    CHECK(PEM_write_bio_PKCS8PrivateKey(pkcs, server.key, EVP_aes_256_cbc(), NULL, 0, NULL, passphrase));
+    CHECK(PEM_write_bio_PrivateKey_traditional(traditional, server.key, EVP_aes_256_cbc(), NULL, 0, NULL, passphrase));
+    made_text(pkcs, text, sizeof text);
+    check_encrypted(text);
+    made_text(traditional, text, sizeof text);
+    check_encrypted(text);
 }
 
 TEST_INSIDE(names_and_addresses_of_a_server_are_accepted)
