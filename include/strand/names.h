@@ -15,6 +15,11 @@
  * system's memory, and longer for a hosts file of many lines or on a slow disk. With attr->nsswitch a thread of a crew
  * reads them. The library keeps no answers.
  *
+ * nsswitch.conf may list sources of hosts that c-ares does not know, such as ldap, mdns4_minimal or myhostname. Where
+ * c-ares does not find a host, or no name server answers, a thread of a crew asks the C library, which knows all
+ * sources. So these come last, wherever they stand in the list. This is not done with attr->no_fallback, with
+ * attr->servers, and for the names of Tor (.onion).
+ *
  * Which callers:
  *
  *   any strand          all functions
@@ -76,11 +81,11 @@ typedef struct strand_names_attr {
     int tries;           /* how often each server is asked; 0: 3 */
     int64_t timeout_ns;  /* how long the first try waits for an answer, at least a millisecond; each later one waits
                             longer. 0: 2 s */
-    /* Ask the C library (getaddrinfo) on a thread of a crew, as nsswitch.conf says: for names that other sources than
-     * files and name servers have, such as LDAP. It has no services and no texts: these are always asked for by c-ares.
-     * An interrupted call goes on at once, and leaves the question to the thread. */
+    /* Ask the C library (getaddrinfo) in the place of c-ares, on a thread of a crew: for the order of sources in
+     * nsswitch.conf. It has no services and no texts: these are always asked for by c-ares. An interrupted call goes on
+     * at once, and leaves the question to the thread. */
     bool nsswitch;
-    strand_crew crew; /* for nsswitch; {0}: the run's own */
+    strand_crew crew; /* where the C library is asked; {0}: the run's own */
     /* For tests: these entries answer all questions, and nothing is sent. A name without an entry does not exist. In a
      * seeded run the delays are virtual time. */
     const strand_names_entry *table;
@@ -92,6 +97,7 @@ typedef struct strand_names_attr {
      * lie on a shared stack. */
     char *why;
     size_t why_room;
+    bool no_fallback; /* never ask the C library for what c-ares has not found, whatever nsswitch.conf lists */
 } strand_names_attr;
 
 /** A size for strand_names_attr.why that is enough for many addresses. */
@@ -129,8 +135,9 @@ typedef struct strand_names_list {
 
 /**
  * Look up the addresses of a host, in the order in which a client should try them (RFC 6724). `host` is a number, which
- * causes no question; a name in /etc/hosts, likewise; or a name that the name servers know, also without the domains
- * that resolv.conf lists. `service` is a number from 0 to 65535 or a name ("https"); NULL is port 0. `attr` may be
+ * causes no question, and may stand in brackets if it is one of IPv6, as in a URL; a name in /etc/hosts, likewise; a
+ * name that the name servers know, also without the domains that resolv.conf lists; or one that a further source of
+ * nsswitch.conf knows. `service` is a number from 0 to 65535 or a name ("https"); NULL is port 0. `attr` may be
  * NULL. An interrupted call has no effect.
  *
  * Returns 0, and sets *out to the addresses, which the caller frees by free(3); or a negated errno code:
@@ -140,7 +147,7 @@ typedef struct strand_names_list {
  *  - -EINVAL: the host, the service or an attribute is malformed, or there is no such service,
  *  - -ENOMEM, -EMFILE, -ENFILE and others of the system.
  *
- * Throws STRAND_SYSTEM if there is no memory for a timer, or no thread (nsswitch, or a service's name).
+ * Throws STRAND_SYSTEM if there is no memory for a timer, or no thread (for the C library, or a service's name).
  */
 STRAND_BLOCKS STRAND_CHECKED int strand_names_lookup(const char *host, const char *service,
                                                      const strand_names_attr *attr, strand_names_list **out);
@@ -191,7 +198,7 @@ STRAND_BLOCKS STRAND_CHECKED int strand_names_txt(const char *name, const strand
  * Connect by TCP to a host with all its addresses, of which some may not answer (Happy Eyeballs version 2, RFC 8305).
  * IPv6 and IPv4 addresses are asked for at the same time. Those of both families come from the same place: the hosts
  * file if it has the host, or else the first domain of the search in which the host has an address of either family.
- * With attr->nsswitch one question asks for both families. The first attempt begins when the IPv6 addresses are there,
+ * One question asks the C library for both families. The first attempt begins when the IPv6 addresses are there,
  * or when the IPv4 addresses have been there for attr->resolution_delay_ns. Each further attempt begins
  * attr->attempt_delay_ns after the one before, or as soon as any attempt has failed, with an address of the other
  * family if there is one. The first address to connect wins; the call cancels the other attempts and closes their

@@ -21,7 +21,7 @@
 
 struct sockaddr;
 
-enum { MAX_NAME = 255, MAX_SERVICE = 63, MAX_SERVERS = 512, MAX_ADDRESSES = 64 };
+enum { MAX_NAME = 255, MAX_SERVICE = 63, MAX_SERVERS = 512, MAX_ADDRESSES = 64, MAX_WORDS = 384 };
 
 /* ---- names_config.c: attributes, and errors in words ---- */
 
@@ -48,6 +48,7 @@ struct names_channel {
     ares_channel ares;
     int refused; /* the errno code of the last socket, if the system has refused it; or 0 */
     int answer;  /* the code of the last answer that a server has sent; 0: it was good */
+    bool asked;  /* c-ares has wanted a socket */
     bool done;   /* the callback has come */
     int status;  /* of the callback */
 };
@@ -68,6 +69,8 @@ bool names_list_add(strand_names_list *list, const struct sockaddr *address, int
 size_t names_list_add_number(strand_names_list *list, const char *number, int family);
 /* Whether the environment names a file of aliases (hostname(7)). */
 bool names_system_has_aliases(void);
+/* Whether nsswitch.conf lists a source of hosts that c-ares does not know. Returns 1, 0 or a negated errno code. */
+int names_system_has_further(void);
 /* As the functions without "system" below, by the C library on a thread of a crew. */
 int names_system_find(const struct names_config *config, const char *host, int port, int family,
                       strand_names_list **out);
@@ -91,6 +94,17 @@ int names_find_file(const struct names_config *config, const char *host, int por
 /* Ask the name servers for this name only, which ends with a dot. The host is that of the caller, for failures. */
 int names_find_exactly(const struct names_config *config, const char *host, const char *name, int port, int family,
                        strand_names_list **out);
+
+/* ---- names_further.c: sources that c-ares does not know ---- */
+
+/* c-ares has failed by `code`: let the C library look, if nsswitch.conf lists a source that may have the host. Returns
+ * 0, `code` again, or another negated errno code if that says more. */
+int names_find_further(const struct names_config *config, const char *host, int port, int family, int code,
+                       strand_names_list **out);
+int names_reverse_further(const struct names_config *config, const strand_names_address *address, int code,
+                          char **name);
+/* Whether a host is one of Tor's. */
+bool names_is_of_tor(const char *host);
 
 /* ---- names_search.c ---- */
 

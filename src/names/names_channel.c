@@ -97,6 +97,6 @@ void names_channel_wait(struct names_channel *channel)
         int i = strand_select(waits.cases, waits.count, 0);
         process(channel, waits.reads[i], waits.writes[i]);
     }
-    if (channel->status == ARES_ECONNREFUSED)
-        channel->status = status_of(channel->answer);
+    if (channel->status == ARES_ECONNREFUSED) /* also where nsswitch.conf lists no name servers */
+        channel->status = channel->asked ? status_of(channel->answer) : ARES_ENOTFOUND;
 }

@@ -47,6 +47,7 @@ static void take(strand_names_attr *to, const strand_names_attr *from)
     }
     TAKE(resolution_delay_ns);
     TAKE(attempt_delay_ns);
+    TAKE(no_fallback);
 }
 
 static int check(const struct names_config *config)

@@ -321,6 +321,24 @@ static bool asks_once(const struct race *race)
     return race->config->attr.nsswitch || (!strchr(race->host, '.') && names_system_has_aliases());
 }
 
+/* A look-up that has failed counts where it has left no address to try. A failure of the name servers counts more than
+ * a missing record. */
+static const struct answer *worst_of(const struct race *race)
+{
+    const struct answer *worst = NULL;
+    for (int i = 0; i < FAMILIES; i++)
+        if (race->answers[i] && race->answers[i]->code && (!worst || worst->code == -ENOENT))
+            worst = race->answers[i];
+    return worst;
+}
+
+/* Why there is no address to try. An answer that is missing had no memory. */
+static int code_of(const struct race *race)
+{
+    const struct answer *worst = worst_of(race);
+    return worst ? worst->code : race->settled ? -ENOMEM : -ENOENT;
+}
+
 /* Find the addresses, or the places where they may be. Returns 0 or a negated errno code. */
 static int prepare(struct race *race)
 {
@@ -341,16 +359,40 @@ static int prepare(struct race *race)
 }
 
 /* Returns 0, also if no address has answered, or a negated errno code. */
-static int run(struct race *race)
+static int drive(struct race *race)
 {
-    STRAND_SCOPE(scope);
-    race->scope = scope;
-    int error = prepare(race);
+    int error = 0;
     while (!error && (goes_on(race) || misses(race)))
         if (misses(race))
             error = look_further(race);
         else
             step(race);
+    return error;
+}
+
+/* There is no address to try: a source that c-ares does not know may have one. Returns 0 or a negated errno code. */
+static int look_elsewhere(struct race *race)
+{
+    const struct names_config *config = race->config;
+    strand_names_list *list = NULL;
+    int code = code_of(race);
+    int result = names_find_further(config, race->host, race->port, config->attr.family, code, &list);
+    if (result)
+        return result == code ? 0 : result;
+    result = share_out(race, list);
+    return result ? result : drive(race);
+}
+
+/* Returns 0, also if no address has answered, or a negated errno code. */
+static int run(struct race *race)
+{
+    STRAND_SCOPE(scope);
+    race->scope = scope;
+    int error = prepare(race);
+    if (!error)
+        error = drive(race);
+    if (!error && !race->begun)
+        error = look_elsewhere(race);
     strand_scope_cancel(scope, "another address has answered");
     return error;
 }
@@ -367,24 +409,13 @@ static void end(struct race **race)
     free(*race);
 }
 
-/* A look-up that has failed counts where it has left no address to try. A failure of the name servers counts more than
- * a missing record. */
-static const struct answer *worst_of(const struct race *race)
-{
-    const struct answer *worst = NULL;
-    for (int i = 0; i < FAMILIES; i++)
-        if (race->answers[i] && race->answers[i]->code && (!worst || worst->code == -ENOENT))
-            worst = race->answers[i];
-    return worst;
-}
-
 /* There is no connection: say why. */
 static int fail(struct race *race)
 {
     const struct answer *worst = worst_of(race);
     if (!race->begun && !worst)
-        return race->settled ? names_fail(race->config, -ENOMEM, "there is no memory")
-                             : names_fail(race->config, -ENOENT, "%s: there is no such name", race->host);
+        return code_of(race) == -ENOMEM ? names_fail(race->config, -ENOMEM, "there is no memory")
+                                        : names_fail(race->config, -ENOENT, "%s: there is no such name", race->host);
     if (!race->begun)
         return names_fail(race->config, worst->code, "%s", worst->why);
     if (worst && worst->code != -ENOENT)

@@ -170,8 +170,10 @@ int names_find(const struct names_config *config, const char *host, int port, in
         return result < 0 ? result : 0;
     if (config->attr.table)
         return names_table_find(config, host, port, family, out);
-    return config->attr.nsswitch ? names_system_find(config, host, port, family, out)
-                                 : find_by_ares(config, host, host, NULL, port, family, out);
+    if (config->attr.nsswitch)
+        return names_system_find(config, host, port, family, out);
+    result = find_by_ares(config, host, host, NULL, port, family, out);
+    return result ? names_find_further(config, host, port, family, result, out) : 0;
 }
 
 int strand_names_lookup(const char *host, const char *service, const strand_names_attr *attr, strand_names_list **out)

@@ -82,5 +82,8 @@ int strand_names_reverse(const char *address, const strand_names_attr *attr, cha
         return names_fail(&config, -EINVAL, "%s is no address", address);
     if (config.attr.table)
         return names_table_reverse(&config, found.number, name);
-    return config.attr.nsswitch ? names_system_reverse(&config, &found, name) : reverse_by_ares(&config, &found, name);
+    if (config.attr.nsswitch)
+        return names_system_reverse(&config, &found, name);
+    error = reverse_by_ares(&config, &found, name);
+    return error ? names_reverse_further(&config, &found, error, name) : 0;
 }

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 enum { HOSTS_FILE = 'f', NAME_SERVERS = 'b' }; /* letters of c-ares */
 
@@ -34,13 +33,10 @@ static int read_options(struct reading *reading, const struct names_config *conf
     return status == ARES_SUCCESS ? ares_save_options(reading->channel.ares, &reading->options, &mask) : status;
 }
 
-/* No domain is added: to a name that ends with a dot, or that is of Tor's, which nobody else is asked for (RFC 7686).
- */
+/* No domain is added to such a name. */
 static bool is_whole(const char *host)
 {
-    static const char tor[] = ".onion";
-    size_t size = strlen(host), length = sizeof tor - 1;
-    return host[size - 1] == '.' || (size >= length && strcasecmp(host + size - length, tor) == 0);
+    return host[strlen(host) - 1] == '.' || names_is_of_tor(host);
 }
 
 static int count_dots(const char *host)

@@ -22,6 +22,7 @@ enum { ANSWER_CODE = 3 }; /* the byte of an answer with its code, in the lowest 
 static ares_socket_t make_socket(int family, int type, int protocol, void *arg)
 {
     struct names_channel *channel = arg;
+    channel->asked = true;
     int fd = socket(family, type | SOCK_NONBLOCK | SOCK_CLOEXEC, protocol);
     if (fd >= 0)
         channel->refused = 0;
@@ -203,6 +204,55 @@ int names_system_port(const struct names_config *config, const char *service)
 bool names_system_has_aliases(void)
 {
     return getenv("HOSTALIASES") != NULL;
+}
+
+/* ---- nsswitch.conf ----------------------------------------------------------------------------------------------- */
+
+#define BLANKS " \t\r\n"
+
+static bool is_known(const char *source, size_t length)
+{
+    return (length == 5 && memcmp(source, "files", 5) == 0) || (length == 3 && memcmp(source, "dns", 3) == 0);
+}
+
+/* Whether a line "hosts: SOURCE [ACTIONS] SOURCE ... # COMMENT" lists another source than "files" and "dns". */
+static bool lists_further(char *line)
+{
+    line[strcspn(line, "#")] = 0;
+    const char *at = line + strspn(line, BLANKS);
+    if (strncmp(at, "hosts", 5) != 0)
+        return false;
+    at += 5;
+    at += strspn(at, BLANKS);
+    if (*at++ != ':')
+        return false;
+    for (;;) {
+        at += strspn(at, BLANKS);
+        size_t length = *at == '[' ? strcspn(at, "]") + 1 : strcspn(at, BLANKS "[");
+        if (!length || length > strlen(at))
+            return false;
+        if (*at != '[' && !is_known(at, length))
+            return true;
+        at += length;
+    }
+}
+
+/* Never inline: the caller suspends, and errno would be that of the thread before. */
+__attribute__((noinline)) int names_system_has_further(void)
+{
+    char *line = NULL;
+    size_t room = 0;
+    int result = 0;
+    FILE *file = fopen("/etc/nsswitch.conf", "re");
+    if (!file)
+        return errno == ENOENT ? 0 : -errno;
+    while (!result && getline(&line, &room, file) >= 0)
+        result = lists_further(line);
+    if (!result && !feof(file))
+        result = errno > 0 ? -errno : -EIO;
+    free(line);
+    fclose(file);
+    return result;
 }
 
 /* ---- the name of an address -------------------------------------------------------------------------------------- */

@@ -10,7 +10,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 
 static int listener;
@@ -131,26 +130,12 @@ static void *dial_a_host_of_the_file(void *arg)
     return arg;
 }
 
-/* Put a text in the place of a file, in this process only. */
-static bool replace_file(const char *path, const char *text)
-{
-    char name[] = "/tmp/strand-names-XXXXXX";
-    int fd = mkstemp(name);
-    CHECK(fd >= 0);
-    CHECK_EQ(write(fd, text, strlen(text)), strlen(text));
-    CHECK_EQ(close(fd), 0);
-    bool replaced = mount(name, path, NULL, MS_BIND, NULL) == 0;
-    CHECK_EQ(unlink(name), 0);
-    return replaced;
-}
-
 TEST_REAL(a_host_of_the_hosts_file_has_only_the_addresses_that_are_there)
 {
     pid_t child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        if (!enter_namespaces(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0 ||
-            !replace_file("/etc/hosts", "127.0.0.1 one.test local.test\n::1 slow6.test\n") ||
+        if (!enter_files() || !replace_file("/etc/hosts", "127.0.0.1 one.test local.test\n::1 slow6.test\n") ||
             !replace_file("/etc/nsswitch.conf", "hosts: files dns\n"))
             _exit(77);
         strand_run(NULL, dial_a_host_of_the_file, NULL);
