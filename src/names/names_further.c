@@ -11,10 +11,10 @@
 /* Nobody but Tor is asked for these names (RFC 7686), and the C library would ask the name servers. */
 bool names_is_of_tor(const char *host)
 {
-    static const char tor[] = ".onion";
-    size_t size = strlen(host), length = sizeof tor - 1;
-    size -= size > 0 && host[size - 1] == '.';
-    return size >= length && strncasecmp(host + size - length, tor, length) == 0;
+    static const char tor[] = ".onion.";
+    size_t size = strlen(host), length = sizeof tor - 1, dotless = length - 1;
+    return (size >= length && strcasecmp(host + size - length, tor) == 0) ||
+           (size >= dotless && strcasecmp(host + size - dotless, ".onion") == 0);
 }
 
 /* Whether a further source may have what c-ares has not found. Returns 1, 0 or a negated errno code. A caller that

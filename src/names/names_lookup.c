@@ -148,19 +148,35 @@ int names_find_file(const struct names_config *config, const char *host, int por
 
 /* ---- all of them ---------------------------------------------------------------------------------------------- */
 
+/* Take the number out of "[2001:db8::7]". Returns false if it can be none of IPv6. */
+static bool take_bracketed(const char *host, char *number, size_t room)
+{
+    size_t length = strcspn(host + 1, "]");
+    if (length >= room || strcmp(host + 1 + length, "]") != 0)
+        return false;
+    memcpy(number, host + 1, length);
+    number[length] = 0;
+    return strchr(number, ':') != NULL;
+}
+
 int names_find_number(const struct names_config *config, const char *host, int port, int family,
                       strand_names_list **out)
 {
-    strand_names_list *list = names_list_make(1, host, port);
+    char number[STRAND_NAMES_NUMBER];
+    bool bracketed = *host == '[', taken = bracketed && take_bracketed(host, number, sizeof number);
+    const char *text = taken ? number : host;
+    strand_names_list *list = names_list_make(1, text, port);
     if (!list)
         return names_fail(config, -ENOMEM, "there is no memory");
-    if (names_list_add_number(list, host, family)) {
+    if (names_list_add_number(list, text, family)) {
         *out = list;
         return 1;
     }
-    bool other = names_list_add_number(list, host, 0);
+    bool other = names_list_add_number(list, text, 0);
     free(list);
-    return other ? names_fail(config, -ENOENT, "%s: the address is not of IPv%d", host, family) : 0;
+    if (other)
+        return names_fail(config, -ENOENT, "%s: the address is not of IPv%d", host, family);
+    return bracketed ? names_fail(config, -EINVAL, "%s: there is no IPv6 address in the brackets", host) : 0;
 }
 
 int names_find(const struct names_config *config, const char *host, int port, int family, strand_names_list **out)

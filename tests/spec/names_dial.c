@@ -78,6 +78,7 @@ static void *dial_good(void *arg)
     open_listener();
     check_winner("both.test", "2001:db8::1", 0);
     check_winner("192.0.2.9", "192.0.2.9", 0);
+    check_winner("[2001:db8::9]", "2001:db8::9", 0);
     check_winner("2001:db8::9", "2001:db8::9", 0);
     check_winner("late.test", "2001:db8::1", 30 * STRAND_MS);
     check_winner("later.test", "192.0.2.1", 50 * STRAND_MS);

@@ -78,9 +78,11 @@ TEST_REAL_INSIDE(a_number_and_a_name_of_the_hosts_file_cause_no_question)
                             *four = STRAND_NAMES_ATTR(.servers = dns->servers, .family = 4);
     CHECK_LOOKUP("192.0.2.77", attr, "192.0.2.77");
     CHECK_LOOKUP("2001:db8::77", attr, "2001:db8::77");
+    CHECK_LOOKUP("[2001:db8::77]", attr, "2001:db8::77");
     CHECK_LOOKUP("localhost", four, "127.0.0.1");
     strand_names_list *list;
     CHECK_EQ(strand_names_lookup("::1", NULL, four, &list), -ENOENT);
+    CHECK_EQ(strand_names_lookup("[::1]", NULL, four, &list), -ENOENT);
     CHECK_EQ(dns->asked, 0);
     dns_stop(scope, dns);
 }
@@ -307,6 +309,12 @@ TEST_REAL_INSIDE(a_malformed_question_is_refused)
     CHECK_EQ(strand_names_lookup(NULL, NULL, NULL, &list), -EINVAL);
     CHECK_EQ(strand_names_lookup("", NULL, NULL, &list), -EINVAL);
     CHECK_EQ(strand_names_lookup(long_name, NULL, NULL, &list), -EINVAL);
+    static const char *const bracketed[] = {"[", "[]", "[::1", "[::1]:80", "[192.0.2.1]", "[local.test]", "[a:b]"};
+    for (size_t i = 0; i < sizeof bracketed / sizeof *bracketed; i++) {
+        CHECK_EQ(strand_names_lookup(bracketed[i], NULL, STRAND_NAMES_ATTR(.why = why, .why_room = sizeof why), &list),
+                 -EINVAL);
+        CHECK_CONTAINS(why, "there is no IPv6 address in the brackets");
+    }
     CHECK_EQ(strand_names_lookup("::1", "65536", NULL, &list), -EINVAL);
     CHECK_EQ(strand_names_lookup("::1", "", NULL, &list), -EINVAL);
     CHECK_EQ(strand_names_lookup("::1", "no-such-service", NULL, &list), -EINVAL);
