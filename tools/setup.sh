@@ -33,7 +33,7 @@ packages_of()
     coverage) echo gcovr ;;
     bench) echo g++ libhttp-parser-dev wrk ;;
     soak) echo wrk ;;
-    peers) echo python3 gnuplot-nox g++ libgomp1 libtbb-dev libboost-fiber-dev libcaf-dev erlang-base golang-go cargo librust-tokio-dev nginx-light openssl liburing-dev ;;
+    peers) echo python3 gnuplot-nox g++ libgomp1 libtbb-dev libboost-fiber-dev libcaf-dev erlang-base golang-go cargo librust-tokio-dev nginx-light openssl liburing-dev libuv1-dev ;;
     all) packages_of build && for group in $(satellites) examples profileprocess turtle ledger test check man site tsan models fuzz valgrind coverage bench soak; do packages_of "$group"; done ;;
     *)
         satellites | grep -qx "$1" || { echo "setup: there is no group '$1'" >&2 && return 1; }

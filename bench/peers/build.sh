@@ -72,7 +72,7 @@ peer_compile()
         *) compiler="g++ -std=c++17" ;;
         esac
         peer_mark "$source" "$program"
-        if peer_older "$program" "$source" build ../build.sh ../../bench.h $(ls ./*.h* 2>/dev/null); then
+        if peer_older "$program" "$source" build ../build.sh ../../*.h $(ls ./*.h* 2>/dev/null); then
             $compiler $flags "$source" -o "$program" "$@" || { rm -f "$program" && failed="$failed $source"; }
         fi
     done
