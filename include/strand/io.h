@@ -141,7 +141,8 @@ STRAND_BLOCKS int strand_listen_tcp(const char *host, int port);
  * Connect by TCP to the first of the host's addresses that answers; "" means this machine. The call tries the addresses
  * one after the other. Each but the last gets a part of the time until the caller's deadline: at most 5 s, and at least
  * 250 ms unless that is more than half of the time. The last address gets the rest. Names are looked up like those of
- * strand_listen_tcp. An interrupted call closes its socket.
+ * strand_listen_tcp. An interrupted call closes its socket. strand_names_dial (names.h) does not wait for one address
+ * before it tries the next.
  *
  * Returns a descriptor, or a negated errno code: that of the last address, or of the name (strand_listen_tcp). The
  * caller closes the descriptor (strand_close). Cost: a few system calls for each address that it tries, and the look-up
