@@ -153,7 +153,8 @@ typedef struct strand_process_attr {
  * process is writing is tried again for up to 200 ms.
  *
  * Returns the handle of the process. Throws STRAND_SYSTEM with the system's code if the process cannot be started. The
- * text names the step and the program:
+ * text names the step, and its object: the directory, the number of the descriptor here and there, the resource, the
+ * stream, the user or the group; otherwise the program:
  *
  *  - "running the program": -ENOENT (there is no such file), -EACCES (it may not be run), ...
  *  - "starting a process": -EAGAIN (as many processes exist as are allowed), -ENOMEM, -EMFILE, -ENOSYS (the kernel is

@@ -740,9 +740,26 @@ struct arch_child {
     int pid, pidfd;
     struct index_node node; /* reap.c's */
 };
+/* The object of a step, in the struct arch_exec that it is about. */
+enum arch_exec_object {
+    ARCH_EXEC_FILE,
+    ARCH_EXEC_DIRECTORY,
+    ARCH_EXEC_FD,    /* fds[index] */
+    ARCH_EXEC_LIMIT, /* limits[index] */
+    ARCH_EXEC_NICE,
+    ARCH_EXEC_GROUP_COUNT,
+    ARCH_EXEC_GROUP_ID,
+    ARCH_EXEC_USER_ID
+};
+struct arch_exec_failed {
+    const char *step; /* in words: "changing the directory" */
+    enum arch_exec_object object;
+    int index;
+    int error; /* a negated errno code */
+};
 /* Starts the program in a child, whose parent waits until it runs. Returns 0 or a negated errno code; then there is no
- * child, and *step says in words what failed ("changing the directory"). The caller closes child->pidfd. */
-int arch_exec(const struct arch_exec *exec, struct arch_child *child, const char **step);
+ * child, and *failed says what failed. The caller closes child->pidfd. */
+int arch_exec(const struct arch_exec *exec, struct arch_child *child, struct arch_exec_failed *failed);
 struct arch_exec_end {
     int code, signal; /* the exit code, or the signal that ended it and -1 */
     bool dumped_core;

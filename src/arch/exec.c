@@ -85,7 +85,7 @@ static void bury(int64_t child, int pidfd)
 
 /* What a child with a copy of the memory has reported. It has written that, if anything, when the parent goes on. The
  * end of the pipe need not come then: a fork of another thread may hold it. */
-static void read_report(int fd, struct exec_failed *failed)
+static void read_report(int fd, struct arch_exec_failed *failed)
 {
     ssize_t got;
     while ((got = read(fd, failed, sizeof *failed)) < 0 && errno == EINTR)
@@ -118,12 +118,13 @@ static int64_t clone_and_hear(struct exec_launch *launch, char *stack, int *pidf
 
 /* Returns 0 or a negated errno code. *buried: the number of a child that has ended, and has been waited for; 0: none.
  */
-static int launch_child(const struct arch_exec *exec, struct arch_child *child, const char **step, int *buried)
+static int launch_child(const struct arch_exec *exec, struct arch_child *child, struct arch_exec_failed *failed,
+                        int *buried)
 {
     char *stack = NULL;
     struct exec_launch launch = {
         .exec = exec, .env = exec->env ? (char *const *)(uintptr_t)exec->env : environ, .report = -1};
-    *step = "starting a process";
+    *failed = (struct arch_exec_failed){.step = "starting a process", .object = ARCH_EXEC_FILE};
     int error = kernel_is_old() ? -ENOSYS : make_stack(&stack);
     if (error)
         return error;
@@ -132,7 +133,7 @@ static int launch_child(const struct arch_exec *exec, struct arch_child *child, 
     if (pid < 0)
         return (int)pid;
     if (launch.failed.error) {
-        *step = launch.failed.step;
+        *failed = launch.failed;
         bury(pid, child->pidfd);
         *buried = (int)pid;
         return launch.failed.error;
@@ -141,12 +142,12 @@ static int launch_child(const struct arch_exec *exec, struct arch_child *child, 
     return 0;
 }
 
-int arch_exec(const struct arch_exec *exec, struct arch_child *child, const char **step)
+int arch_exec(const struct arch_exec *exec, struct arch_child *child, struct arch_exec_failed *failed)
 {
     int buried = 0;
     child->pid = 0;
     child_starts(child);
-    int error = launch_child(exec, child, step, &buried);
+    int error = launch_child(exec, child, failed, &buried);
     child_started(child, buried);
     if (error)
         return error;

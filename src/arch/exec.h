@@ -14,10 +14,7 @@ struct exec_launch {
     const struct arch_exec *exec;
     char *const *env;
     int report; /* where the child writes `failed` if its memory is a copy; -1: it is not */
-    struct exec_failed {
-        const char *step;
-        int error;
-    } failed;
+    struct arch_exec_failed failed;
 };
 
 /* Runs the program of a struct exec_launch in the child, or reports why not and ends the child. */

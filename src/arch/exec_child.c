@@ -28,9 +28,12 @@ enum { SIGNALS = 64, TIMER_SLACK_NS = 50000 /* the kernel's default */, FDS_MOST
 #define IN_CHILD ARCH_NOT_INSTRUMENTED __attribute__((noinline, no_sanitize_address))
 #define CALL(number, a, b, c, d) arch_raw_call((number), (uint64_t)(a), (uint64_t)(b), (uint64_t)(c), (uint64_t)(d))
 
-IN_CHILD static void give_up(struct exec_launch *launch, const char *step, int64_t error)
+IN_CHILD static void give_up(struct exec_launch *launch, const char *step, enum arch_exec_object object, size_t index,
+                             int64_t error)
 {
     launch->failed.step = step;
+    launch->failed.object = object;
+    launch->failed.index = (int)index;
     launch->failed.error = (int)error;
     if (launch->report >= 0)
         (void)CALL(SYS_write, launch->report, (uintptr_t)&launch->failed, sizeof launch->failed, 0);
@@ -38,19 +41,25 @@ IN_CHILD static void give_up(struct exec_launch *launch, const char *step, int64
         (void)CALL(SYS_exit_group, 127, 0, 0, 0);
 }
 
-IN_CHILD static void check(struct exec_launch *launch, const char *step, int64_t result)
+IN_CHILD static void check_one(struct exec_launch *launch, const char *step, enum arch_exec_object object, size_t index,
+                               int64_t result)
 {
     if (result < 0)
-        give_up(launch, step, result);
+        give_up(launch, step, object, index, result);
+}
+
+IN_CHILD static void check(struct exec_launch *launch, const char *step, enum arch_exec_object object, int64_t result)
+{
+    check_one(launch, step, object, 0, result);
 }
 
 IN_CHILD static void lead(struct exec_launch *launch)
 {
     const struct arch_exec *exec = launch->exec;
     if (exec->group == ARCH_EXEC_LEADS_SESSION)
-        check(launch, "leading a session", CALL(SYS_setsid, 0, 0, 0, 0));
+        check(launch, "leading a session", ARCH_EXEC_FILE, CALL(SYS_setsid, 0, 0, 0, 0));
     else if (exec->group == ARCH_EXEC_LEADS_GROUP)
-        check(launch, "leading a process group", CALL(SYS_setpgid, 0, 0, 0, 0));
+        check(launch, "leading a process group", ARCH_EXEC_FILE, CALL(SYS_setpgid, 0, 0, 0, 0));
 }
 
 IN_CHILD static void set_limits(struct exec_launch *launch)
@@ -59,11 +68,12 @@ IN_CHILD static void set_limits(struct exec_launch *launch)
     if (exec->nice) {
         int64_t now = 20 - CALL(SYS_getpriority, PRIO_PROCESS, 0, 0, 0), nice = now + exec->nice;
         nice = nice > 19 ? 19 : nice < -20 ? -20 : nice;
-        check(launch, "setting the nice value", CALL(SYS_setpriority, PRIO_PROCESS, 0, nice, 0));
+        check(launch, "setting the nice value", ARCH_EXEC_NICE, CALL(SYS_setpriority, PRIO_PROCESS, 0, nice, 0));
     }
     for (size_t i = 0; i < exec->limit_count; i++) {
         uint64_t pair[2] = {exec->limits[i].soft, exec->limits[i].hard};
-        check(launch, "setting a resource limit", CALL(SYS_prlimit64, 0, exec->limits[i].resource, (uintptr_t)pair, 0));
+        check_one(launch, "setting a resource limit", ARCH_EXEC_LIMIT, i,
+                  CALL(SYS_prlimit64, 0, exec->limits[i].resource, (uintptr_t)pair, 0));
     }
     if (exec->mask >= 0)
         (void)CALL(SYS_umask, exec->mask, 0, 0, 0);
@@ -83,9 +93,11 @@ IN_CHILD static void become(struct exec_launch *launch)
     const struct arch_exec_user *user = launch->exec->user;
     if (!user)
         return;
-    check(launch, "setting the supplementary groups", CALL(SYS_setgroups, user->count, (uintptr_t)user->groups, 0, 0));
-    check(launch, "setting the group", CALL(SYS_setresgid, user->group, user->group, user->group, 0));
-    check(launch, "setting the user", CALL(SYS_setresuid, user->user, user->user, user->user, 0));
+    check(launch, "setting the supplementary groups", ARCH_EXEC_GROUP_COUNT,
+          CALL(SYS_setgroups, user->count, (uintptr_t)user->groups, 0, 0));
+    check(launch, "setting the group", ARCH_EXEC_GROUP_ID,
+          CALL(SYS_setresgid, user->group, user->group, user->group, 0));
+    check(launch, "setting the user", ARCH_EXEC_USER_ID, CALL(SYS_setresuid, user->user, user->user, user->user, 0));
 }
 
 /* Closes the descriptors of a listing of /proc/self/fd that are in the range, but the one of the folder. Returns
@@ -180,24 +192,26 @@ IN_CHILD static int move_source(int source, int top)
 /* Each source is moved above all numbers first, so that no number is taken by a source that is still needed. */
 IN_CHILD static void place_descriptors(struct exec_launch *launch)
 {
+    static const char passing[] = "passing a descriptor";
     const struct arch_exec *exec = launch->exec;
-    int top = 3;
+    size_t highest = 0; /* that which RLIMIT_NOFILE may forbid */
     for (size_t i = 0; i < exec->fd_count; i++)
-        if (exec->fds[i].number >= top)
-            top = exec->fds[i].number + 1;
+        if (exec->fds[i].number > exec->fds[highest].number)
+            highest = i;
+    int top = exec->fds[highest].number + 1;
     if (launch->report >= 0) {
         launch->report = (int)CALL(SYS_fcntl, launch->report, F_DUPFD_CLOEXEC, top, 0);
-        check(launch, "passing a descriptor", launch->report);
+        check_one(launch, passing, ARCH_EXEC_FD, highest, launch->report);
     }
     for (size_t i = 0; i < exec->fd_count; i++) {
         struct arch_exec_fd *fd = &exec->fds[i];
         fd->moved = move_source(fd->source, top);
         if (fd->moved != -EBADF || !fd->inherited)
-            check(launch, "passing a descriptor", fd->moved);
+            check_one(launch, passing, ARCH_EXEC_FD, fd->moved == -EBADF ? i : highest, fd->moved);
     }
     for (size_t i = 0; i < exec->fd_count; i++)
         if (exec->fds[i].moved >= 0)
-            check(launch, "passing a descriptor", CALL(SYS_dup3, exec->fds[i].moved, exec->fds[i].number, 0, 0));
+            check_one(launch, passing, ARCH_EXEC_FD, i, CALL(SYS_dup3, exec->fds[i].moved, exec->fds[i].number, 0, 0));
     close_others(launch);
 }
 
@@ -237,7 +251,7 @@ IN_CHILD static void run_program(struct exec_launch *launch)
             break;
         refused |= error == -EACCES;
     }
-    give_up(launch, "running the program", refused && may_be_elsewhere(error) ? -EACCES : error);
+    give_up(launch, "running the program", ARCH_EXEC_FILE, 0, refused && may_be_elsewhere(error) ? -EACCES : error);
 }
 
 IN_CHILD void exec_in_child(void *arg)
@@ -249,10 +263,12 @@ IN_CHILD void exec_in_child(void *arg)
     leave_thread();
     set_limits(launch);
     if (exec->terminal)
-        check(launch, "setting the controlling terminal", CALL(SYS_ioctl, STDIN_FILENO, TIOCSCTTY, 0, 0));
+        check(launch, "setting the controlling terminal", ARCH_EXEC_FILE,
+              CALL(SYS_ioctl, STDIN_FILENO, TIOCSCTTY, 0, 0));
     become(launch);
     if (exec->directory)
-        check(launch, "changing the directory", CALL(SYS_chdir, (uintptr_t)exec->directory, 0, 0, 0));
+        check(launch, "changing the directory", ARCH_EXEC_DIRECTORY,
+              CALL(SYS_chdir, (uintptr_t)exec->directory, 0, 0, 0));
     reset_signals();
     run_program(launch);
 }

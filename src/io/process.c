@@ -207,7 +207,7 @@ static void wait_or_stop(struct process *process)
 static int launch(struct process *process)
 {
     int error, tries = 0;
-    while ((error = arch_exec(&process->exec, &process->child, &process->step)) == -ETXTBSY && tries++ < TRIES_MOST)
+    while ((error = arch_exec(&process->exec, &process->child, &process->failed)) == -ETXTBSY && tries++ < TRIES_MOST)
         process_pause();
     return error;
 }
@@ -225,8 +225,8 @@ static void go_on(struct keeping *keeping)
 static void keep_child(struct keeping *keeping)
 {
     struct process *process = keeping->process;
-    process->error = launch(process);
-    if (process->error) {
+    process->failed.error = launch(process);
+    if (process->failed.error) {
         strand_event_set(&process->started);
         return;
     }
@@ -264,8 +264,8 @@ static void keep_play(struct keeping *keeping)
     struct process *process = keeping->process;
     strand_exception *e = strand_try(run_play, keeping, NULL);
     if (!strand_event_is_set(&process->started)) {
-        process->step = "starting a process";
-        process->error = e ? strand_exception_code(e) : -EAGAIN;
+        process->failed.step = "starting a process";
+        process->failed.error = e ? strand_exception_code(e) : -EAGAIN;
         strand_event_set(&process->started);
     }
     strand_exception_release(e); /* otherwise a strand got no stack: play_end */
@@ -313,14 +313,6 @@ static void abandon(struct starting *starting)
     free(starting->process);
 }
 
-/* A long name is cut, so that the step and the system's words stay. */
-__attribute__((noreturn)) static void throw_failure(struct cb *me, const char *file, const char *step, int error)
-{
-    char what[160];
-    snprintf(what, sizeof what, "strand_process_start: %s: %.80s", step, file);
-    throw_system(me, error, what);
-}
-
 /* Gives the caller its ends of the pipes. */
 static void give(struct process_streams *streams)
 {
@@ -343,14 +335,14 @@ static strand start(struct starting *starting, strand_scope scope)
         strand_spawn_with(own, STRAND_ATTR(.name = process->name, .drop = free), keep, &keeping, sizeof keeping);
     strand_event_wait(&process->started); /* throws if the keeper can't run: then it never has the record */
     starting->process = NULL;
-    if (process->error) {
+    if (process->failed.error) {
         starting->process = strand_join(keeper);
-        throw_failure(current_of(thread_self()), process->file, process->step, process->error);
+        process_throw_failed(current_of(thread_self()), process);
     }
     int error = hand_off_spawned(thread_self(), keeper, scope, START);
     if (error) {
         strand_cancel(keeper, left);
-        throw_failure(current_of(thread_self()), process->file, left, error);
+        process_throw(current_of(thread_self()), left, process->file, error);
     }
     return keeper;
 }
@@ -371,10 +363,10 @@ strand strand_process_start(strand_scope scope, const strand_process_attr *given
         throw_no_memory(me, START ": a process");
     error = play_make(thread, starting.process);
     if (error)
-        throw_failure(me, starting.process->file, "running the program", error);
+        process_throw(me, "running the program", starting.process->file, error);
     error = process_streams_open(&attr, starting.process, &starting.streams);
     if (error)
-        throw_failure(me, starting.process->file, "opening a standard stream", error);
+        process_throw_stream(me, starting.streams.which, error);
     strand keeper = start(&starting, scope);
     give(&starting.streams);
     return keeper;

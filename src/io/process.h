@@ -7,9 +7,9 @@
  *           spawns the keeper in a scope of its own. The keeper starts the process and sets `started`. If the process
  *           runs, the starter hands the keeper to the caller's scope; otherwise it joins the keeper and throws.
  * OWNERSHIP the record is the starter's until the keeper is spawned, and then the keeper's, whose result it is: the
- *           party that consumes the result frees it, or the drop function does. The starter reads `error` and `step`
- *           after `started` is set, while it has not consumed the keeper. `child`, the tree and its nodes: the holder
- *           of the run's lock of processes.
+ *           party that consumes the result frees it, or the drop function does. The starter reads `failed` after
+ *           `started` is set, while it has not consumed the keeper. `child`, the tree and its nodes: the holder of the
+ *           run's lock of processes.
  * INVARIANTS [PC1] a process is in the tree if and only if its status has not been taken: the keeper takes the status
  *           and removes the record under the lock. Others send signals under it, and the keeper sends its own before it
  *           takes the status. So no signal reaches a number that the system has given to another process, nor a group
@@ -64,8 +64,7 @@ struct process {
     struct arch_exec exec;
     const char *file; /* as the caller has named it */
     strand_event started;
-    int error;        /* of the start, a negated errno code */
-    const char *step; /* that failed */
+    struct arch_exec_failed failed; /* of the start */
     struct index_node node;
     struct arch_child child;
     struct play *play; /* NULL: a process of the system */
@@ -80,6 +79,7 @@ struct process_streams {
     int ours[PROCESS_STREAMS]; /* for the caller; -1: none */
     int theirs[PROCESS_STREAMS];
     int *out[PROCESS_STREAMS]; /* where the caller gets its own */
+    int which;                 /* the one that is being made */
 };
 
 /* Suspends for a while, or, without memory for a timer, for a moment. */
@@ -103,7 +103,11 @@ int play_open_stream(struct play *play, const strand_stdio *stream, int which, i
 void process_attr_take(const strand_process_attr *given, strand_process_attr *attr);
 /* Makes the record: all that the attributes point to is copied into it. Returns NULL if there is no memory. */
 struct process *process_make(struct thread *thread, const strand_process_attr *attr);
-/* Makes the standard streams, for exec.fds. Returns 0, or a negated errno code. */
+/* process_failure.c. Throws for a step of a start, and names its object. */
+__attribute__((noreturn)) void process_throw(struct cb *me, const char *step, const char *object, int error);
+__attribute__((noreturn)) void process_throw_stream(struct cb *me, int which, int error);
+__attribute__((noreturn)) void process_throw_failed(struct cb *me, const struct process *process);
+/* Makes the standard streams, for exec.fds. Returns 0, or a negated errno code: streams->which could not be made. */
 int process_streams_open(const strand_process_attr *attr, struct process *process, struct process_streams *streams);
 /* Closes what has not been given away. */
 void process_streams_close(struct process_streams *streams);

@@ -382,6 +382,7 @@ int process_streams_open(const strand_process_attr *attr, struct process *proces
     for (int i = 0; i < PROCESS_STREAMS; i++) {
         const strand_stdio *stream = stream_of(attr, i);
         struct arch_exec_fd *fd = &process->exec.fds[i];
+        streams->which = i;
         int error = process->play ? play_open_stream(process->play, stream, i, &streams->ours[i])
                                   : open_stream(attr, i, streams);
         if (error)

@@ -249,7 +249,7 @@ TEST_INSIDE(a_program_that_no_function_stands_for_does_not_exist)
         int code;
         const char *words;
     } table[] = {{start_missing, -ENOENT, "running the program: true"},
-                 {start_with_terminal, -ENOTSUP, "opening a standard stream"}};
+                 {start_with_terminal, -ENOTSUP, "opening a standard stream: standard"}};
     STRAND_SCOPE(scope);
     int before = test_count_entries("/proc/self/fd");
     for (int i = 0; i < 2; i++) {
