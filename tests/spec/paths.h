@@ -69,7 +69,7 @@ int unlinkat(int dir, const char *path, int flags)
     return ask_hook(UNLINKS, path) ? -1 : REAL(unlinkat)(dir, path, flags);
 }
 
-static const char *link_target; /* of all symbolic links, or NULL */
+const char *link_target; /* of all symbolic links, or NULL; not static, as ask_hook */
 
 ssize_t readlinkat(int dir, const char *path, char *target, size_t room)
 {
