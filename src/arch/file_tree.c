@@ -112,7 +112,10 @@ static void fail(struct arch_tree *tree, int error)
     if (tree->error)
         return;
     tree->error = error;
-    tree->failed = strdup(tree->path);
+    size_t size = strlen(tree->path) + 1;
+    tree->failed = malloc(size);
+    if (tree->failed)
+        memcpy(tree->failed, tree->path, size);
 }
 
 /* removed: 1, or 0: others have removed it. */

@@ -3,10 +3,10 @@
  */
 #include "tls.h"
 
-#include <arpa/inet.h>
 #include <openssl/x509v3.h>
 
 #include <stdio.h>
+#include <string.h>
 
 /* The room for one name of a certificate. */
 enum { NAME_ROOM = 64 };
@@ -32,8 +32,24 @@ void tls_refuse_certificate(strand_tls *tls, int place, X509 *certificate, const
                  why);
 }
 
+/* Prints an address into a text of NAME_ROOM bytes. Returns false if there is no memory. */
+static bool print_address(GENERAL_NAME *name, char *text)
+{
+    static const char title[] = "IP Address:"; /* OpenSSL writes it first */
+    BIO *memory = BIO_new(BIO_s_mem());
+    if (!memory)
+        return false;
+    int size = GENERAL_NAME_print(memory, name) == 1 ? BIO_read(memory, text, NAME_ROOM - 1) : 0;
+    BIO_free(memory);
+    text[size > 0 ? size : 0] = 0;
+    if (strncmp(text, title, sizeof title - 1) != 0)
+        return false;
+    memmove(text, text + sizeof title - 1, strlen(text) - (sizeof title - 1) + 1);
+    return true;
+}
+
 /* A name or an address of a server, in words. Returns whether the name is one of these, and not too long. */
-static bool print_name(const GENERAL_NAME *name, char text[NAME_ROOM])
+static bool print_name(GENERAL_NAME *name, char text[NAME_ROOM])
 {
     int type;
     const ASN1_STRING *value = GENERAL_NAME_get0_value(name, &type);
@@ -42,7 +58,7 @@ static bool print_name(const GENERAL_NAME *name, char text[NAME_ROOM])
     const unsigned char *bytes = ASN1_STRING_get0_data(value);
     size_t size = (size_t)ASN1_STRING_length(value);
     if (type == GEN_IPADD)
-        return (size == 4 || size == 16) && inet_ntop(size == 4 ? AF_INET : AF_INET6, bytes, text, NAME_ROOM);
+        return print_address(name, text);
     if (size >= NAME_ROOM)
         return false;
     for (size_t i = 0; i < size; i++)
@@ -59,7 +75,7 @@ static void list_names(X509 *certificate, char *text, size_t room)
     size_t size = 0;
     text[0] = 0;
     for (int i = 0; i < sk_GENERAL_NAME_num(names); i++) {
-        const GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
+        GENERAL_NAME *name = sk_GENERAL_NAME_value(names, i);
         char part[NAME_ROOM];
         if (!print_name(name, part))
             continue;
