@@ -45,7 +45,7 @@ static void cancel_by_policy(struct thread *thread, struct scope *scope, struct 
 /* Under the lock, in a scope with flags: the log warns once of too many ended children. */
 static void warn_of_hoard(struct scope *scope)
 {
-    if (scope->recount_at != HOARD)
+    if (scope->ends < HOARD || scope->recount_at != HOARD)
         return;
     scope->recount_at = UINT32_MAX;
     atomic_store_explicit(&scope->hoards, true, memory_order_relaxed);

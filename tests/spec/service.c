@@ -388,10 +388,21 @@ static void drop_nothing(void *result)
 }
 
 /* Each child has ended before the next is spawned. */
+static void spawn_dropped(strand_scope scope, int count)
+{
+    for (int i = 0; i < count; i++)
+        strand_wait(strand_spawn_with(scope, STRAND_ATTR(.drop = drop_nothing), test_return, NULL, 0));
+}
+
+static void *spawn_few(void *scope)
+{
+    spawn_dropped(*(strand_scope *)scope, 3);
+    return NULL;
+}
+
 static void *spawn_too_many(void *scope)
 {
-    for (int i = 0; i < TOO_MANY + 2; i++)
-        strand_wait(strand_spawn_with(*(strand_scope *)scope, STRAND_ATTR(.drop = drop_nothing), test_return, NULL, 0));
+    spawn_dropped(*(strand_scope *)scope, TOO_MANY + 2);
     return NULL;
 }
 
@@ -399,6 +410,8 @@ static void *own_but_do_not_consume(void *arg)
 {
     STRAND_SCOPE_WITH(service, STRAND_SERVICE | STRAND_OPEN);
     STRAND_SCOPE(scope);
+    strand_join(strand_spawn(scope, spawn_few, &service));
+    CHECK_EQ(warnings, 0);
     strand_join(strand_spawn(scope, spawn_too_many, &service));
     CHECK_EQ(warnings, 1);
     strand_scope_join(service);
