@@ -24,11 +24,12 @@
  *           waits, or makes a call that may block, because of what is known of an object that is gone: the record is
  *           `ours`, or its device and inode are those behind the number. The poller is asked about objects that have no
  *           inode of their own. [D5] -EBADF is never reported for a new object because of the previous one: while the
- *           record still belongs to the old object, an operation waits, and a select starts again. [D7] a select that
- *           ends without a wait has asked the system for each descriptor that it looked at, so it finds what the poller
- *           has not reported yet. A select that waits asks only where `ready` is set: elsewhere a call or a question
- *           has found nothing, and what has come since is reported to the linked node, by the edge or by a new watch,
- *           which reports what holds already [D2].
+ *           record still belongs to the old object, an operation waits, and a select starts again. [D7] an ordered
+ *           select, and one that ends without a wait because of a case that it has tried, has asked the system for
+ *           each descriptor that it looked at, so it finds what the poller has not reported yet. Another select that
+ *           waits asks only where `ready` is set: elsewhere a call or a question has found nothing, and what has
+ *           come since is reported to the linked node, by the edge or by a new watch, which reports what holds
+ *           already [D2]. The poller then decides which of several such descriptors it takes.
  * ORDERING  [D6] changes of `users` are acquire-release, and loads acquire: what operations did happens before the
  *           number is given back, and a party that finds CLOSING finds how it closes (`going`). `events` is read before
  *           the call, by acquire, and compared under the lock after it: the kernel reports an edge after the bytes are

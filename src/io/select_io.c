@@ -70,7 +70,7 @@ static int ready_now(struct thread *thread, struct target target)
 }
 
 /* Whether an event reports what a case would find that does not ask the system, unless the side is marked as ready
- * [D7]. On several threads an ordered select has not tried the case before, and might go on to a later one. */
+ * [D7]. An ordered select on several threads has not tried the case before, and might go on to a later one. */
 static bool is_reported(const struct thread *thread, const struct descriptor *d, const struct wait_node *node)
 {
     return !descriptor_is_probed(thread, d) && !(thread->concurrent && node->marks & NODE_ORDERED);

@@ -190,8 +190,8 @@ static inline int attempt_ready(struct thread *thread, struct select *s, uint32_
         else if (source && source->outside)
             outside |= bit;
     }
-    if (ready || s->now)
-        ready |= outside; /* it may end before the poller reports what they would find [D7] */
+    if (ready || s->now || s->flags & STRAND_SELECT_ORDERED)
+        ready |= outside; /* another case may come before the poller reports what they would find [D7] */
     *live = possible;
     while (ready) {
         uint32_t rest = ready, skip = 0;

@@ -106,6 +106,32 @@ TEST_INSIDE(a_byte_that_has_just_come_counts_before_the_poller_reports_it)
     CHECK_EQ(strand_close(fds[1]), 0);
 }
 
+/* The poller reports the second pipe first. */
+TEST_INSIDE(an_ordered_select_takes_the_first_descriptor_though_the_other_has_been_ready_for_longer)
+{
+    int first[2], second[2];
+    char byte;
+    CHECK_EQ(strand_pipe(first), 0);
+    CHECK_EQ(strand_pipe(second), 0);
+    memcpy(fds, first, sizeof fds);
+    use_pipe_up();
+    memcpy(fds, second, sizeof fds);
+    use_pipe_up();
+    for (int round = 0; round < test_scale(20); round++) {
+        strand_case cases[] = {strand_on_ready(first[0], STRAND_READABLE), strand_on_ready(second[0], STRAND_READABLE)};
+        CHECK_EQ(strand_write_all(second[1], "x", 1), 1);
+        CHECK_EQ(strand_write_all(first[1], "x", 1), 1);
+        CHECK_EQ(strand_select(cases, 2, STRAND_SELECT_ORDERED), 0);
+        CHECK_EQ(strand_read(first[0], &byte, 1), 1);
+        CHECK_EQ(strand_read(second[0], &byte, 1), 1);
+        CHECK_EQ(strand_select(cases, 2, STRAND_SELECT_NOW), -EAGAIN);
+    }
+    for (int i = 0; i < 2; i++) {
+        CHECK_EQ(strand_close(first[i]), 0);
+        CHECK_EQ(strand_close(second[i]), 0);
+    }
+}
+
 static void *close_later(void *arg)
 {
     strand_sleep(STRAND_MS);
