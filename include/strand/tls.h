@@ -20,7 +20,8 @@
  * connection is refused if the client requires that (staple_required), or if the server's certificate does (TLS
  * Feature, RFC 7633, "must-staple"); else it goes on. A good staple says that the certificate is not revoked, is signed
  * by the certificate's issuer or by a responder with a certificate of that issuer, and is valid now; clocks may differ
- * by five minutes. One that is signed by SHA-1 is not good. Servers do not ask their clients for staples.
+ * by five minutes. One that is signed by SHA-1 is not good, whatever it says (the digest of RSA-PSS is not looked at).
+ * Servers do not ask their clients for staples.
  *
  * Clients resume sessions: a further handshake of the same context with the same host takes less computation, and sends
  * no certificates. A context keeps up to 64 sessions, two of a host, for itself alone; one that replaces it begins
@@ -53,9 +54,9 @@
  *                      strand_tls_failure
  *   a signal handler   no function
  *
- * Suspension: functions marked STRAND_BLOCKS may suspend the caller and are cancellation points. strand_tls_close may
- * suspend the caller, and is no cancellation point. All other functions never suspend. Functions that read files block
- * the thread meanwhile.
+ * Suspension: functions marked STRAND_BLOCKS may suspend the caller and are cancellation points. strand_tls_close,
+ * strand_tls_try_read, strand_tls_pending, strand_on_tls and strand_tls_info_get may suspend the caller shortly, and
+ * are no cancellation points. All other functions never suspend. Functions that read files block the thread meanwhile.
  *
  * Cost: that of OpenSSL, the system calls of the descriptor, and a copy of the encrypted bytes, unless a function says
  * otherwise. A handshake costs up to a millisecond of computation.
@@ -183,8 +184,8 @@ STRAND_BLOCKS int64_t strand_tls_read(strand_tls *tls, void *buffer, size_t size
  * descriptor has, and decrypts it. Returns the number of bytes, 0 at the end and a negated errno code as
  * strand_tls_read, or:
  *
- *  - -EAGAIN: nothing can be read now. Nothing has arrived, or less than a record, or only messages of TLS itself; or
- *    another strand reads,
+ *  - -EAGAIN: nothing can be read now. Nothing has arrived, or less than a record, or only messages of TLS itself (of
+ *    which one call takes some only); or another strand reads,
  *  - -ENOTCONN: the handshake is not over, and this call does not begin it.
  *
  * Cost: as strand_tls_read, and a call of poll(2) whenever what was taken before gives no byte.

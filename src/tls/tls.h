@@ -34,12 +34,14 @@
  *   [TL7] In the middle of a message that the peer sends after the handshake (new keys, a ticket) OpenSSL encrypts
  *     nothing. A writer then waits, under the lock, until a reader has gone on, or takes the role itself if it is free,
  *     and reads. A reader that gives up the role wakes the writer. A writer has the role of the reader only after
- *     the handshake; so it does not meet the handshake, which takes the roles in the other order.
+ *     the handshake; so it does not meet the handshake, which takes the roles in the other order. It takes one byte
+ *     at a time, and so none behind the message: those stay in the descriptor, where a select sees them [TL9].
  *   [TL8] A reader never waits for room alone: while bytes wait that no writer sends, it waits for room or for bytes,
  *     with the role of the writer, and sends one part at a time. So two peers that both have full buffers and both read
  *     go on. A writer that wants the role gets it after the part, and waits for the same room.
  *   [TL9] A case of a select (strand_on_tls) waits for the descriptor only if OpenSSL has decrypted all that was taken
  *     from the descriptor, and this gave neither a byte, nor the end, nor a failure. The lock makes this one step.
+ *     Later only a reader takes bytes from the descriptor that a read would return, and there is none then.
  *
  * PROGRESS A reader that waits for bytes holds no lock, and a writer that waits for room neither.
  *
@@ -282,8 +284,9 @@ static inline size_t tls_bytes_count(const struct tls_bytes *bytes)
 {
     return bytes->end - bytes->start;
 }
-/** By the reader: wait for bytes of the peer. Returns how many, 0 at the end, or a negated errno code. */
-STRAND_BLOCKS int64_t tls_fetch(strand_tls *tls);
+/** By the reader: wait for bytes of the peer, and take at most so many. Returns their number, 0 at the end, or a
+ * negated errno code. */
+STRAND_BLOCKS int64_t tls_fetch(strand_tls *tls, size_t most);
 /** By the reader: whether tls_fetch would not wait. */
 bool tls_has_arrived(strand_tls *tls);
 /** By the strand that has set `closed`: end the calls on the descriptor, and close it [TL6]. As strand_close. */

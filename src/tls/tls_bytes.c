@@ -227,7 +227,7 @@ static bool deliver(strand_tls *tls)
     return true;
 }
 
-static int64_t receive(strand_tls *tls)
+static int64_t receive(strand_tls *tls, size_t most)
 {
     struct tls_bytes *arriving = &tls->arriving;
     tls_lock(tls);
@@ -235,11 +235,13 @@ static int64_t receive(strand_tls *tls)
     strand_mutex_unlock(&tls->lock);
     if (!room)
         return -ENOMEM;
-    size_t asked = tls->ask;
+    size_t asked = tls->ask < most ? tls->ask : most;
     int64_t got = read_descriptor(tls, arriving->at, asked);
     if (got <= 0)
         return got;
     arriving->end = (size_t)got;
+    if (asked < tls->ask)
+        return got;
     if ((size_t)got == asked && asked < MOST)
         tls->ask *= 2;
     else if (got < FIRST)
@@ -247,11 +249,11 @@ static int64_t receive(strand_tls *tls)
     return got;
 }
 
-int64_t tls_fetch(strand_tls *tls)
+int64_t tls_fetch(strand_tls *tls, size_t most)
 {
     int64_t got = (int64_t)tls_bytes_count(&tls->arriving); /* that there was no memory for */
     if (!got)
-        got = receive(tls);
+        got = receive(tls, most);
     if (got <= 0)
         return got;
     tls_lock(tls);
@@ -263,7 +265,7 @@ int64_t tls_fetch(strand_tls *tls)
 
 bool tls_has_arrived(strand_tls *tls)
 {
-    if (tls_bytes_count(&tls->arriving) || !go_inside(tls))
+    if (tls->read_failed || tls_bytes_count(&tls->arriving) || !go_inside(tls))
         return true;
     strand_tls *inside TLS_AT_END(go_outside) = tls;
     strand_case readable = strand_on_ready(inside->fd, STRAND_READABLE);

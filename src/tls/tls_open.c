@@ -186,7 +186,8 @@ int strand_tls_info_get(strand_tls *tls, strand_tls_info *info)
         return -EINVAL;
     strand_tls_info found = {.version = "", .cipher = "", .protocol = "", .server_name = "", .peer = ""};
     tls_lock(tls);
-    bool encoded = !tls->ready || encode_peer(tls);
+    bool wanted = info->size > offsetof(strand_tls_info, peer_certificate);
+    bool encoded = !tls->ready || !wanted || encode_peer(tls);
     if (tls->ready)
         found = read_info(tls);
     strand_mutex_unlock(&tls->lock);

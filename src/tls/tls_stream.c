@@ -89,9 +89,9 @@ static int step_handshake(strand_tls *tls)
 }
 
 /* By the reader: more bytes for OpenSSL, or the knowledge that there are none. Returns 0 or a negated errno code. */
-static int feed(strand_tls *tls)
+static int feed(strand_tls *tls, size_t most)
 {
-    int64_t got = tls->read_failed ? tls->read_failed : tls_fetch(tls);
+    int64_t got = tls->read_failed ? tls->read_failed : tls_fetch(tls, most);
     if (got > 0)
         return 0;
     tls_lock(tls);
@@ -134,7 +134,7 @@ static int shake(strand_tls *tls)
             return result ? result : sent;
         if (sent)
             return sent;
-        result = feed(tls);
+        result = feed(tls, SIZE_MAX);
         if (result)
             return result;
     }
@@ -193,7 +193,7 @@ static int64_t read_some(strand_tls *tls, void *buffer, size_t size)
             tls_send_now(tls);
         if (got != TLS_WANTS_BYTES)
             return got;
-        int code = feed(tls);
+        int code = feed(tls, SIZE_MAX);
         if (code)
             return code;
     }
@@ -211,20 +211,23 @@ int64_t strand_tls_read(strand_tls *tls, void *buffer, size_t size)
 /* ---- reading without waiting -----------------------------------------------------------------------------------
  */
 
+/* A call that can't be interrupted takes no more from a peer that sends messages of TLS without end. */
+enum { FEEDS_MOST = 8 };
+
 /* Take what is there, and what the descriptor has. */
 static int64_t take_some(strand_tls *tls, void *buffer, size_t size)
 {
     if (strand_semaphore_try_acquire(&tls->reader) != 0)
         return -EAGAIN;
     strand_tls *reader TLS_AT_END(reader_done) = tls;
-    for (;;) {
+    for (int feeds = 0;; feeds++) {
         bool unsent;
         int64_t got = read_step(reader, buffer, size, &unsent);
         if (unsent && got <= 0)
             tls_send_now(reader);
-        if (got != TLS_WANTS_BYTES || !tls_has_arrived(reader))
+        if (got != TLS_WANTS_BYTES || feeds == FEEDS_MOST || !tls_has_arrived(reader))
             return got;
-        int code = feed(reader);
+        int code = feed(reader, SIZE_MAX);
         if (code)
             return code;
     }
@@ -312,10 +315,11 @@ static int64_t encrypt(strand_tls *tls, const void *from, size_t size)
     return count ? (int64_t)count : result;
 }
 
+/* A select may wait for what follows the message in the descriptor [TL7]. */
 static int feed_as_reader(strand_tls *tls)
 {
     strand_tls *reader TLS_AT_END(reader_done) = tls;
-    return feed(reader);
+    return feed(reader, 1);
 }
 
 static void unlock(strand_tls **locked)

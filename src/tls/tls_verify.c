@@ -48,7 +48,7 @@ static bool print_address(GENERAL_NAME *name, char *text)
     return true;
 }
 
-/* A name or an address of a server, in words. Returns whether the name is one of these, and not too long. */
+/* A name or an address of a server, in words. Returns whether the name is one of these. A long one is cut. */
 static bool print_name(GENERAL_NAME *name, char text[NAME_ROOM])
 {
     int type;
@@ -59,11 +59,10 @@ static bool print_name(GENERAL_NAME *name, char text[NAME_ROOM])
     size_t size = (size_t)ASN1_STRING_length(value);
     if (type == GEN_IPADD)
         return print_address(name, text);
-    if (size >= NAME_ROOM)
-        return false;
-    for (size_t i = 0; i < size; i++)
+    size_t shown = size < NAME_ROOM ? size : NAME_ROOM - sizeof "...";
+    for (size_t i = 0; i < shown; i++)
         text[i] = bytes[i] > ' ' && bytes[i] < 0x7f ? (char)bytes[i] : '?';
-    text[size] = 0;
+    strcpy(text + shown, shown < size ? "..." : "");
     return size > 0;
 }
 
