@@ -18,7 +18,9 @@
  * nsswitch.conf may list sources of hosts that c-ares does not know, such as ldap, mdns4_minimal or myhostname. Where
  * c-ares does not find a host, or no name server answers, a thread of a crew asks the C library, which knows all
  * sources. So these come last, wherever they stand in the list. This is not done with attr->no_fallback, with
- * attr->servers, and for the names of Tor (.onion).
+ * attr->servers, and for the names of Tor (.onion), nor where no name server answers and attr->tries or
+ * attr->timeout_ns limits how long the call waits for one: the C library has limits of its own, of some ten seconds. An
+ * interrupted call leaves the question to the thread; attr->crew keeps such threads apart from those of strand_offload.
  *
  * Which callers:
  *

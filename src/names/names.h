@@ -29,6 +29,7 @@ enum { MAX_NAME = 255, MAX_SERVICE = 63, MAX_SERVERS = 512, MAX_ADDRESSES = 64, 
 struct names_config {
     strand_names_attr attr;
     char servers[MAX_SERVERS];
+    bool limited; /* the caller has chosen the number of tries, or how long they take */
 };
 
 /* Begin a call: a cancellation point. `name` is what it asks about, and `what` says so. Returns 0 or -EINVAL. */

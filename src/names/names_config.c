@@ -83,6 +83,7 @@ static int configure(struct names_config *config, const strand_names_attr *attr)
     if (!copy(&bound, strand_local(&STRAND_NAMES)))
         return names_fail(config, -EINVAL, "the bound attributes have no size");
     take(&config->attr, &bound);
+    config->limited = config->attr.tries || config->attr.timeout_ns;
     take(&config->attr, &defaults);
     int error = check(config);
     if (!error && config->attr.servers) {

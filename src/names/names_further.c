@@ -22,7 +22,8 @@ bool names_is_of_tor(const char *host)
 static int has_further(const struct names_config *config, const char *name, int code)
 {
     const strand_names_attr *attr = &config->attr;
-    bool unknown = code == -ENOENT || code == -EHOSTUNREACH;
+    bool silent = code == -EHOSTUNREACH && !config->limited; /* the C library has limits of its own */
+    bool unknown = code == -ENOENT || silent;
     if (!unknown || attr->no_fallback || attr->servers || attr->table || names_is_of_tor(name))
         return 0;
     int result = names_system_has_further();

@@ -172,6 +172,7 @@ static void *look_up(void *arg)
     CHECK_LOOKUP("nobody.test", -ENOENT, "nobody.test: there is no such name", 1, );
     CHECK_LOOKUP("empty.test", -ENOENT, "empty.test: the name has no such record", 1, );
     CHECK_LOOKUP("fail.test", -EHOSTUNREACH, "fail.test: the name server reports a failure", 1, );
+    CHECK_LOOKUP("fail.test", -EHOSTUNREACH, "fail.test: the name server reports a failure", 0, .tries = 1);
     CHECK_LOOKUP("again.test", -EHOSTUNREACH, "again.test: there is no answer at present", 1, );
     CHECK_LOOKUP("a..ldap.test", -EINVAL, "a..ldap.test: the name is malformed", 0, );
     CHECK_LOOKUP("ldap.test.onion", -ENOENT, "ldap.test.onion: there is no such name", 0, );
