@@ -119,7 +119,8 @@ typedef struct strand_process_attr {
                                        working directory */
     const char *const *env;         /* the environment, ended by NULL; NULL: that of the calling process */
     const char *const *env_changes; /* changes of that environment, ended by NULL: "NAME=value" sets a variable, "NAME"
-                                       removes it, and the last change of a variable counts; NULL: none */
+                                       removes it, and the last change of a variable counts; NULL: none.
+                                       No other thread may call setenv(3) during the call */
     const char *directory; /* the working directory; NULL: that of the calling process. A relative `file` is relative
                               to it */
     strand_stdio in, out, err;    /* the standard streams */
@@ -194,10 +195,10 @@ typedef struct strand_process_end {
  */
 STRAND_BLOCKS void strand_process_join(strand process, strand_process_end *end);
 
-/** Get the number (pid) of a process, until the process is joined. Soon after its end, the library takes its status,
- * and the system may give the number to another process. So an ended process keeps its number for logs only:
- * strand_process_signal is safer than kill(2). Returns the number, or -ESRCH if the process has been joined or the
- * handle is that of another strand. Cost: some nanoseconds. */
+/** Get the number (pid) of a process, until the process is consumed (joined, or consumed by its scope). Soon after its
+ * end, the library takes its status, and the system may give the number to another process. So an ended process keeps
+ * its number for logs only: strand_process_signal is safer than kill(2). Returns the number, or -ESRCH if the process
+ * has been consumed or the handle is that of another strand. Cost: some nanoseconds. */
 int strand_process_pid(strand process);
 /** Send a signal to a process, and not to its group. The signal never reaches another process that has got the number
  * since. Returns 0, also for a process that has just ended; -ESRCH if the library has taken the status of the process,

@@ -20,7 +20,7 @@
  *           [PC5] a process that a function stands for ends once: by the return of the function, or by the first signal
  *           that ends it, which cancels the function's strand; the lock decides. [PC6] its record is not freed while a
  *           strand sends it a signal: the keeper waits for those that have found it in the tree. [PC7] the number of a
-           process is in the keeper's copied argument, which lasts until the keeper is consumed: the record may be
+ *           process is in the keeper's copied argument, which lasts until the keeper is consumed: the record may be
            freed before by the party that has it. It is stored once, before `started` is set.
  * PROGRESS  the starter's thread is blocked until the program runs (arch_exec). The keeper waits as long as the process
  *           takes; after SIGKILL that is short, unless the process is in an uninterruptible system call.

@@ -168,7 +168,8 @@ static const char *const *copy_list(struct room *room, const char *const *list)
     return copy;
 }
 
-/* What of the calling process decides about the other program. It is read once: another thread may change it. */
+/* What of the calling process decides about the other program. PATH is copied before it is
+ * used: another thread may change it meanwhile. */
 struct surroundings {
     const char *path;
     const char *const *env;

@@ -35,7 +35,7 @@ def a_backend_that_does_not_listen_or_answer(folder):
 def the_log_says_why_there_is_no_connection(folder):
     sock, nobody = vacant_port()
     cases = {
-        "nosuch.invalid.:80": r"nosuch\.invalid\.: .*name.*",  # this machine may have no name server
+        "a..b:80": r"a\.\.b: the name is malformed",  # which is no question for a name server
         nobody: r"127\.0\.0\.1: 127\.0\.0\.1: Connection refused",
     }
     for backend, pattern in cases.items():
