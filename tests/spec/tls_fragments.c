@@ -198,38 +198,6 @@ TEST_INSIDE(a_shutdown_reads_the_rest_of_a_ticket)
     close_both();
 }
 
-static void *select_stream(void *arg)
-{
-    strand_case cases[] = {strand_on_tls(client)};
-    CHECK_EQ(strand_select(cases, 1, 0), 0);
-    return arg;
-}
-
-/* What the peer sends behind the ticket stays in the descriptor. */
-TEST_INSIDE(a_select_sees_what_follows_the_ticket_that_a_writer_reads)
-{
-    char byte;
-    open_both();
-    {
-        STRAND_SCOPE(scope);
-        read_first_record();
-        strand writer = strand_spawn(scope, write_byte, NULL);
-        test_await_blocked("waits for descriptor", 1);
-        strand waiter = strand_spawn(scope, select_stream, NULL);
-        test_await_blocked("waits for one of", 1);
-        CHECK_EQ(SSL_write(peer, "x", 1), 1);
-        int more = take_from_peer(ticket + ticket_size, (int)sizeof ticket - ticket_size);
-        ticket_size += more;
-        send_others();
-        CHECK_EQ((intptr_t)strand_join(writer), 1);
-        strand_join(waiter);
-        CHECK_EQ(strand_tls_try_read(client, &byte, 1), 1);
-        CHECK_EQ(byte, 'x');
-        CHECK_EQ(hear_peer(), 'w');
-    }
-    close_both();
-}
-
 /* A writer that waits for this reader. */
 static strand write_amid(strand_scope scope)
 {
