@@ -168,7 +168,8 @@ off_t lseek(int fd, off_t offset, int whence)
 {
     if (position < 0)
         return REAL(lseek)(fd, offset, whence);
-    return position = offset;
+    position = offset;
+    return offset;
 }
 
 /* Under seeds threads make all calls. */

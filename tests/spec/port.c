@@ -670,7 +670,8 @@ TEST_INSIDE(plain_threads_that_are_played_send_and_close_under_any_seed)
 {
     STRAND_SCOPE(scope);
     played.port = open_longs(scope, 6);
-    played.received = played.sent = 0;
+    played.received = 0;
+    played.sent = 0;
     for (int i = 0; i < 2; i++)
         CHECK_EQ(strand_sim_thread(send_played, NULL), 0);
     CHECK_EQ(strand_sim_thread(close_it, NULL), 0);
