@@ -10,6 +10,8 @@
 
 #include <openssl/ssl.h>
 
+#include <sys/ioctl.h>
+
 /* ---- the peer -------------------------------------------------------------------------------------------------- */
 
 enum { RECORD = 512, TICKET = 1500 }; /* what a record holds at most; what a ticket holds at least */
@@ -153,11 +155,20 @@ static void close_both(void)
     close_contexts();
 }
 
+/* Until the client has taken what was sent. A reader may wait before, since the poller reports bytes later. */
+static void await_taken(void)
+{
+    int left = 0;
+    while (!test_seed() && ioctl(pair[0], FIONREAD, &left) == 0 && left > 0)
+        strand_sleep(20 * STRAND_US);
+}
+
 /* A reader that has the first record of a ticket, and waits for the others. */
 static strand read_amid(strand_scope scope)
 {
     send_first_record();
     strand reader = strand_spawn(scope, read_on, NULL);
+    await_taken();
     test_await_blocked("waits for descriptor", 1);
     return reader;
 }
@@ -195,6 +206,38 @@ TEST_INSIDE(a_shutdown_reads_the_rest_of_a_ticket)
     open_both();
     CHECK_EQ(call_amid(end_it), 0);
     CHECK_EQ(hear_peer(), 0);
+    close_both();
+}
+
+static void *select_stream(void *arg)
+{
+    strand_case cases[] = {strand_on_tls(client), strand_on_time(strand_in(10 * STRAND_S))};
+    CHECK_EQ(strand_select(cases, 2, 0), 0);
+    return arg;
+}
+
+/* What the peer sends behind the ticket stays in the descriptor. */
+TEST_INSIDE(a_select_sees_what_follows_the_ticket_that_a_writer_reads)
+{
+    char byte;
+    open_both();
+    {
+        STRAND_SCOPE(scope);
+        read_first_record();
+        strand writer = strand_spawn(scope, write_byte, NULL);
+        test_await_blocked("waits for descriptor", 1);
+        strand waiter = strand_spawn(scope, select_stream, NULL);
+        test_await_blocked("waits for one of", 1);
+        CHECK_EQ(SSL_write(peer, "x", 1), 1);
+        int more = take_from_peer(ticket + ticket_size, (int)sizeof ticket - ticket_size);
+        ticket_size += more;
+        send_others();
+        CHECK_EQ((intptr_t)strand_join(writer), 1);
+        strand_join(waiter);
+        CHECK_EQ(strand_tls_try_read(client, &byte, 1), 1);
+        CHECK_EQ(byte, 'x');
+        CHECK_EQ(hear_peer(), 'w');
+    }
     close_both();
 }
 
