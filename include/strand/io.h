@@ -92,7 +92,8 @@ int strand_close(int fd);
  * strand of this run makes a call on the descriptor any more. The next use of the number makes a new record. Without
  * this call, the library recognises a reused number in two cases: at once if it makes the new descriptor itself, and
  * before a strand waits for it if another library made the old one. Strands that still wait for the old one get -EBADF
- * then. In any other case the new descriptor is taken for the old one. A number that no strand has used is ignored. The
+ * then. In any other case the new descriptor is taken for the old one. If another library made and closed it, and the
+ * number is not used again, a call that would wait returns -EBADF. A number that no strand has used is ignored. The
  * call suspends and is never interrupted; in a no-suspend section it is misuse. Cost: O(1).
  */
 STRAND_SECTION_EXCLUDES_ void strand_forget(int fd);

@@ -305,10 +305,8 @@ bool descriptor_is_replaced(struct thread *thread, struct descriptor *d)
     if (d->type == ARCH_FD_PLAYED || atomic_load_explicit(&d->ours, memory_order_relaxed))
         return false;
     struct arch_fd_object now;
-    if (arch_fd_object(d->fd, &now) < 0)
-        return false; /* it is closed: the call reports that */
-    if (now.device != d->object.device || now.inode != d->object.inode)
-        return true;
+    if (arch_fd_object(d->fd, &now) < 0 || now.device != d->object.device || now.inode != d->object.inode)
+        return true; /* or it is closed */
     if (now.inode || !atomic_load_explicit(&d->watched, memory_order_relaxed))
         return false;
     descriptor_lock(thread, d); /* another pool might get it meanwhile */

@@ -215,6 +215,39 @@ TEST_REAL_INSIDE(a_waiter_at_a_descriptor_closed_outside_gets_an_error_when_the_
     CHECK_EQ(strand_close(fd), 0);
 }
 
+static int64_t wait_for_count(void)
+{
+    return strand_wait_ready(fd, STRAND_READABLE);
+}
+
+static int64_t select_count(void)
+{
+    strand_case cases[] = {strand_on_ready(fd, STRAND_READABLE)};
+    CHECK_EQ(strand_select(cases, 1, 0), 0);
+    return cases[0].result;
+}
+
+/* The number is not used again. The object lives on with another number, so the poller reports nothing. */
+TEST_REAL_INSIDE(a_number_that_was_closed_outside_is_invalid_also_if_nothing_was_there_to_read)
+{
+    static int64_t (*const ways[])(void) = {read_count, wait_for_count, select_count};
+    for (int i = 0; i < 9; i++) {
+        fd = make_socket();
+        int kept = dup(fd);
+        {
+            STRAND_SCOPE(scope);
+            strand waiter = strand_spawn(scope, i % 2 ? wait_for_it : select_it, &byte);
+            test_await_blocked("blocked: ", 1);
+            strand_cancel(waiter, "so nothing is there");
+            CHECK(test_join_interrupted(waiter));
+        }
+        CHECK_EQ(close(fd), 0);
+        CHECK_EQ(ways[i / 3](), -EBADF);
+        CHECK_EQ(close(kept), 0);
+        end_far_side();
+    }
+}
+
 TEST_REAL_INSIDE(a_waiter_at_a_descriptor_closed_outside_gets_an_error_when_the_library_makes_the_number)
 {
     int ends[2];
