@@ -431,7 +431,7 @@ static void cross_both_ways(strand_exception *a, strand_exception *b)
 
 TEST_RACE(two_strands_that_suppress_two_exceptions_in_each_other_close_no_cycle)
 {
-    for (long i = 0; i < test_scale(2000); i++) {
+    for (long i = 0; i < test_scale(30000); i++) {
         strand_exception *a = counted(), *b = counted();
         freed = 0;
         cross_both_ways(a, b);
