@@ -212,7 +212,7 @@ size_t strand_tls_pending(strand_tls *tls);
  * No other strand may read from the stream meanwhile; others may write. This call sends what an interrupted write has
  * left as far as the descriptor takes it at once; a strand that waits in a select sends nothing. The case's result is
  * 0, or a negated errno code: -EBADF if the stream was closed while the select waited. Cost: less than a microsecond
- * and the decryption of at most one record; the select makes a system call.
+ * and the decryption of at most one record; the select may make a system call.
  */
 strand_case strand_on_tls(strand_tls *tls);
 /**

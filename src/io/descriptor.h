@@ -29,7 +29,11 @@
  *           each descriptor that it looked at, so it finds what the poller has not reported yet. Another select that
  *           waits asks only where `ready` is set: elsewhere a call or a question has found nothing, and what has
  *           come since is reported to the linked node, by the edge or by a new watch, which reports what holds
- *           already [D2]. The poller then decides which of several such descriptors it takes.
+ *           already [D2]. The poller then decides which of several such descriptors it takes. [D8] a case that has won
+ *           asks the system whether the side is ready indeed, because another operation may have taken what was
+ *           reported. It need not ask if its baton is `reported` and all operations are on this thread: none of them
+ *           has made a call since, and the poller has asked the object. A report of an end, which may be an urgent
+ *           byte, is not enough; and the record must be the object's for certain (`ours`).
  * ORDERING  [D6] changes of `users` are acquire-release, and loads acquire: what operations did happens before the
  *           number is given back, and a party that finds CLOSING finds how it closes (`going`). `events` is read before
  *           the call, by acquire, and compared under the lock after it: the kernel reports an edge after the bytes are
@@ -58,6 +62,7 @@ struct side {
     _Atomic bool ready;
     _Atomic bool waited; /* there is a waiter, or a baton: mirrors the two below */
     bool baton;
+    bool reported;     /* the baton's holder has it from a report of the poller [D8] */
     struct link queue; /* of wait nodes */
 };
 

@@ -51,6 +51,7 @@ struct member *side_pass_on(struct thread *thread, struct side *side)
         member = claim_first(thread, side);
     if (member)
         side->baton = true;
+    side->reported = false;
     side_mirror(side);
     return member;
 }
@@ -69,7 +70,9 @@ void descriptor_report(struct thread *thread, struct descriptor *d, uint32_t eve
         uint32_t count = atomic_load_explicit(&side->events, memory_order_relaxed);
         atomic_store_explicit(&side->events, count + 1, memory_order_release); /* [D2] */
         atomic_store_explicit(&side->ready, true, memory_order_relaxed);
-        batch_add(woken, side_pass_on(thread, side));
+        struct member *waiter = side_pass_on(thread, side);
+        side->reported = waiter && !(events & ARCH_END); /* [D8] */
+        batch_add(woken, waiter);
     }
     descriptor_unlock(thread, d);
 }

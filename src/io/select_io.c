@@ -117,12 +117,19 @@ int64_t select_io_next_probe(struct thread *thread, const strand_case *c)
     return probed ? platform_now(thread->sub) + SEEDED_PROBE_NS : INT64_MAX;
 }
 
+/* Whether a case that has won knows that its side is ready [D8]. */
+static bool is_certain(const struct thread *thread, const struct descriptor *d, const struct side *side)
+{
+    return !thread->concurrent && !thread->platform && side->reported &&
+           atomic_load_explicit(&d->ours, memory_order_relaxed);
+}
+
 /* Leave the queue and the descriptor. won: the node has won. Returns 1: ready; 0; or a negated errno code. */
 int select_io_leave(struct thread *thread, strand_case *c, struct wait_node *node, struct target target, bool won)
 {
     struct descriptor *d = select_io_standing(c);
     struct side *side = &d->sides[target.side];
-    int result = won && !closing(d) ? probe(thread, d, target) : 0;
+    int result = !won || closing(d) ? 0 : is_certain(thread, d, side) ? 1 : probe(thread, d, target);
     descriptor_count_outside(thread, d, -1);
     descriptor_lock(thread, d);
     if (won && closing(d))
