@@ -11,8 +11,6 @@
 #include <sys/socket.h>
 
 enum { NO_STATUS = 499 };
-/* What TLS holds already is read at once. */
-static const int64_t held_pause = STRAND_S;
 
 /* ---- idle connections ------------------------------------------------------------------------ */
 
@@ -197,15 +195,16 @@ static bool serve_request(struct connection *c)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The connection is in the list. False: nothing has come, and it has to end or the time is over. */
-static bool await_bytes(struct connection *c, int64_t limit)
+/* The connection is in the list. False: nothing has come, and it has to end or the time is over. An ordered select would
+ * ask the system before each wait; this one asks when another case than the first has happened. */
+static bool await_bytes(struct connection *c, int64_t end)
 {
     strand_case cases[] = {
-        strand_on_ready(c->stream.fd, STRAND_READABLE),
+        stream_case(&c->stream),
         strand_on_event(&c->leave),
-        strand_on_time(strand_in(limit)),
+        strand_on_time((strand_time){end}),
     };
-    return strand_select(cases, 3, STRAND_SELECT_ORDERED) == 0;
+    return strand_select(cases, 3, 0) == 0 || !stream_is_quiet(&c->stream);
 }
 
 /* The client may still be sending, and closing at once would reset the connection: it would lose the answer. */
@@ -214,7 +213,7 @@ static void linger(struct connection *c)
     int64_t end = strand_in(c->server->limits.head).ns, left;
     stream_end(&c->stream, c->server->limits.idle);
     enlist(c); /* it need not be waited for */
-    while ((left = end - strand_now().ns) > 0 && await_bytes(c, left) &&
+    while ((left = end - strand_now().ns) > 0 && await_bytes(c, end) &&
            stream_read(&c->stream, c->in, sizeof c->in, left) > 0)
         continue;
 }
@@ -238,14 +237,15 @@ static void next_request(struct connection *c)
     c->framing = (struct framing){.place = BLANK_LINE, .most = FRAMING_MOST};
 }
 
-/* TLS may hold bytes, or the end, of which the descriptor shows nothing: there a read comes first. */
 static int64_t read_first(struct connection *c)
 {
     const struct limits *limits = &c->server->limits;
-    int64_t held = limits->keep_alive < held_pause ? limits->keep_alive : held_pause;
-    int64_t got = c->stream.tls ? stream_read(&c->stream, c->in, HEAD_MOST, held) : -ETIMEDOUT;
-    if (got == -ETIMEDOUT && await_bytes(c, limits->keep_alive))
-        got = stream_read(&c->stream, c->in, HEAD_MOST, limits->head);
+    int64_t end = strand_in(limits->keep_alive).ns, got = -ETIMEDOUT;
+    while (await_bytes(c, end)) {
+        got = stream_take(&c->stream, c->in, HEAD_MOST, limits->head);
+        if (got != -EAGAIN || strand_now().ns >= end)
+            break;
+    }
     return got;
 }
 
