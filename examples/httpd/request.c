@@ -87,12 +87,22 @@ static bool has(const struct connection *c, enum header header, const char *text
     return strlen(text) == span.length && strncasecmp(c->in + span.at, text, span.length) == 0;
 }
 
+/* Of a whole URL, as a proxy gets it: with the slashes. Of a path: 0. */
+static size_t scheme_length(const struct connection *c)
+{
+    const struct span url = c->request.url;
+    const char *text = c->in + url.at;
+    return url.length > 7 && strncasecmp(text, "http://", 7) == 0    ? 7
+           : url.length > 8 && strncasecmp(text, "https://", 8) == 0 ? 8
+                                                                     : 0;
+}
+
 static bool hosts_are_right(const struct connection *c)
 {
     const struct request *request = &c->request;
     const struct span host = request->headers[HOST], url = request->url, path = path_span(c);
-    size_t authority = path.at - url.at; /* with "http://", or there is none */
-    if (authority && (authority == 7 || !is_host(c->in + url.at + 7, authority - 7)))
+    size_t authority = path.at - url.at, scheme = scheme_length(c);
+    if (authority && (authority == scheme || !is_host(c->in + url.at + scheme, authority - scheme)))
         return false;
     return (request->present[HOST] || c->parser.http_minor == 0) && is_host(c->in + host.at, host.length);
 }
@@ -285,9 +295,9 @@ struct span path_span(const struct connection *c)
 {
     struct span path = c->request.url;
     const char *text = c->in + path.at;
-    size_t skipped = 0;
-    if (path.length > 7 && strncasecmp(text, "http://", 7) == 0) /* as a proxy gets it */
-        for (skipped = 7; skipped < path.length && !strchr("/?#", text[skipped]);)
+    size_t skipped = scheme_length(c);
+    if (skipped)
+        while (skipped < path.length && !strchr("/?#", text[skipped]))
             skipped++;
     path.at += (uint32_t)skipped;
     path.length -= (uint32_t)skipped;

@@ -157,9 +157,11 @@ def checks_find_backends_unwell_and_well(folder):
         until(lambda: "is not well" in proxy.errors(), "it is found unwell")
         got = proxy.get()
         same((got.status, got.one("retry-after")), (503, "1"), "nobody is well")
+        why = "its answer has the status 500"
         for unwell, status in ((b"500 Bad", b"204 No Content"), (b"silence", b"302 Found")):
             said["status"] = unwell
-            until(lambda: proxy.errors().rstrip().endswith("is not well"), "it is found unwell")
+            until(lambda: proxy.errors().rstrip().endswith("is not well: " + why), "it is found unwell")
+            why = "a check takes too long"
             said["status"] = status
             until(lambda: proxy.errors().rstrip().endswith("is well"), "it is found well")
             same(proxy.get().body, b"served", "an answer")
