@@ -56,7 +56,7 @@ static void go_to(struct thread *thread, struct fibre *fibre)
     }
 }
 
-/* Runs the fibre, and then the one that has to go on after that (thread->late), unless the thread must leave. */
+/* Runs the fibre, and then the one that has to go on after that (thread->late). */
 static void run(struct thread *thread, struct fibre *fibre)
 {
     while (fibre) {
@@ -69,8 +69,6 @@ static void run(struct thread *thread, struct fibre *fibre)
             go_to(thread, fibre);
         }
         fibre = thread->late;
-        if (UNLIKELY(fibre != NULL) && thread_is_to_go(thread))
-            fibre = thread_give_up_(thread, fibre); /* else a fibre whose strands take turns would keep it */
     }
 }
 
