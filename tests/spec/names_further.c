@@ -74,25 +74,11 @@ static void list_sources(const char *text)
     CHECK(replace_file("/etc/nsswitch.conf", text));
 }
 
-static void run_with_files(strand_fn *fn)
-{
-    pid_t child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        if (!enter_files() || !replace_file("/etc/resolv.conf", "nameserver 127.0.0.1\n") ||
-            !replace_file("/etc/nsswitch.conf", "hosts: files dns ldap\n"))
-            _exit(77);
-        strand_run(NULL, fn, NULL);
-        _exit(0);
-    }
-    int status;
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77)
-        fprintf(stderr, "skipped: the system allows no files of its own\n");
-    else
-        CHECK_EQ(WEXITSTATUS(status), 0);
-}
+static const struct own_file files[] = {
+    {"/etc/resolv.conf", "nameserver 127.0.0.1\n"},
+    {"/etc/nsswitch.conf", "hosts: files dns ldap\n"},
+    {NULL, NULL},
+};
 
 static struct dns *start(strand_scope scope)
 {
@@ -157,7 +143,7 @@ static void *read_lists(void *arg)
 
 TEST_REAL(a_further_source_is_any_but_the_files_and_the_name_servers)
 {
-    run_with_files(read_lists);
+    run_with_files(files, read_lists);
 }
 
 /* ---- which failures lead there ------------------------------------------------------------------------------------
@@ -183,7 +169,7 @@ static void *look_up(void *arg)
 
 TEST_REAL(the_c_library_is_asked_for_what_the_name_servers_do_not_know)
 {
-    run_with_files(look_up);
+    run_with_files(files, look_up);
 }
 
 static void *forbid(void *arg)
@@ -204,7 +190,7 @@ static void *forbid(void *arg)
 
 TEST_REAL(an_attribute_forbids_to_ask_the_c_library)
 {
-    run_with_files(forbid);
+    run_with_files(files, forbid);
 }
 
 static void *refuse(void *arg)
@@ -222,7 +208,7 @@ static void *refuse(void *arg)
 
 TEST_REAL(a_list_of_sources_that_cannot_be_read_is_an_error)
 {
-    run_with_files(refuse);
+    run_with_files(files, refuse);
 }
 
 /* ---- connecting, and names of addresses ---------------------------------------------------------------------------
@@ -264,5 +250,5 @@ static void *dial(void *arg)
 
 TEST_REAL(a_host_of_a_further_source_is_connected_to_and_named)
 {
-    run_with_files(dial);
+    run_with_files(files, dial);
 }

@@ -132,20 +132,10 @@ static void *dial_a_host_of_the_file(void *arg)
 
 TEST_REAL(a_host_of_the_hosts_file_has_only_the_addresses_that_are_there)
 {
-    pid_t child = fork();
-    CHECK(child >= 0);
-    if (child == 0) {
-        if (!enter_files() || !replace_file("/etc/hosts", "127.0.0.1 one.test local.test\n::1 slow6.test\n") ||
-            !replace_file("/etc/nsswitch.conf", "hosts: files dns\n"))
-            _exit(77);
-        strand_run(NULL, dial_a_host_of_the_file, NULL);
-        _exit(0);
-    }
-    int status;
-    CHECK_EQ(waitpid(child, &status, 0), child);
-    CHECK(WIFEXITED(status));
-    if (WEXITSTATUS(status) == 77)
-        fprintf(stderr, "skipped: the system allows no files of its own\n");
-    else
-        CHECK_EQ(WEXITSTATUS(status), 0);
+    static const struct own_file files[] = {
+        {"/etc/hosts", "127.0.0.1 one.test local.test\n::1 slow6.test\n"},
+        {"/etc/nsswitch.conf", "hosts: files dns\n"},
+        {NULL, NULL},
+    };
+    run_with_files(files, dial_a_host_of_the_file);
 }

@@ -4,6 +4,8 @@
 #ifndef TEST_NAMESPACES_H
 #define TEST_NAMESPACES_H
 
+#include "test.h"
+
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -11,6 +13,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static inline bool put_number(const char *path, const char *format, unsigned value)
@@ -46,6 +49,34 @@ static inline bool replace_file(const char *path, const char *text)
     bool replaced = write(fd, text, strlen(text)) == (ssize_t)strlen(text) && fchmod(fd, 0644) == 0 &&
                     mount(name, path, NULL, MS_BIND, NULL) == 0;
     return close(fd) == 0 && unlink(name) == 0 && replaced;
+}
+
+struct own_file {
+    const char *path, *text;
+};
+
+/* Run a strand in a child process that has these files, up to a path that is NULL. */
+static inline void run_with_files(const struct own_file *files, strand_fn *fn)
+{
+    enum { NOT_ALLOWED = 77 };
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        bool allowed = enter_files();
+        for (; allowed && files->path; files++)
+            allowed = replace_file(files->path, files->text);
+        if (!allowed)
+            _exit(NOT_ALLOWED);
+        strand_run(NULL, fn, NULL);
+        _exit(0);
+    }
+    int status;
+    CHECK_EQ(waitpid(child, &status, 0), child);
+    CHECK(WIFEXITED(status));
+    if (WEXITSTATUS(status) == NOT_ALLOWED)
+        fprintf(stderr, "skipped: the system allows no files of its own\n");
+    else
+        CHECK_EQ(WEXITSTATUS(status), 0);
 }
 
 #endif
