@@ -124,14 +124,15 @@ int strand_busy_print(strand_pool pool, int fd);
 /** The cases that the watchdog of a run reports (strand_options.watchdog_ns, in strand/pool.h). */
 enum strand_watchdog_case {
     STRAND_WATCHDOG_OCCUPIES = 1, /* a strand occupies its thread */
-    STRAND_WATCHDOG_CLEANUPS      /* a strand has been unwinding for long, usually because a clean-up blocks */
+    STRAND_WATCHDOG_CLEANUPS,     /* a strand has been unwinding for long, usually because a clean-up blocks */
+    STRAND_WATCHDOG_PROCESS       /* a process (strand/process.h) has not ended long after it was stopped */
 };
 
 /** A report of the watchdog. All pointers are valid during the call only. */
 struct strand_watchdog_report {
     size_t size; /* sizeof(strand_watchdog_report), as the library knows it */
     enum strand_watchdog_case kind;
-    bool over;           /* the case is over; below `limit_ns` only left_out and text are set */
+    bool over;           /* the case is over; below `limit_ns` only left_out, text and pid are set */
     unsigned reports;    /* the number of reports of this case, this one included */
     uint64_t id;         /* the strand's id */
     const char *name;    /* the strand's name */
@@ -164,6 +165,15 @@ struct strand_watchdog_report {
     uint64_t left_out;     /* reports omitted since the last one, because there were too many */
     const char *text;      /* the whole report in one or more lines, as it is logged without a hook */
     const char *pool_name; /* of `pool` */
+
+    /* STRAND_WATCHDOG_PROCESS. The strand is the handle of the process; `where` says how far the stop is. */
+    int pid;           /* the process; 0 in other cases */
+    int signal;        /* the last signal sent: the stop signal, or SIGKILL when the time of grace is over */
+    int signal_error;  /* 0, or a negated errno code: the system has refused to send it (-EPERM) */
+    int64_t kill_ns;   /* the time until SIGKILL; 0: it has been sent */
+    char state;        /* as proc(5) names it: 'D' is an uninterruptible wait, which not even SIGKILL ends, 'T' or 't'
+                        * a process that is suspended or held by a debugger; 0: unknown */
+    const char *scope; /* the scope that is left only when the process has ended, as "file:line"; "" in other cases */
 };
 
 /** Counters of a run. */

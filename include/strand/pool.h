@@ -162,7 +162,8 @@ struct strand_options {
      * this, at least 1 000 000; 0: no watchdog. A strand occupies its thread until it suspends or yields: while it
      * computes and while a system call blocks. The watchdog does not report a strand that calls functions of the
      * library while no other strand waits for its thread. `watchdog_cleanups_ns`: report a strand whose unwinding takes
-     * longer than this, because a clean-up blocks; 0: the value of `watchdog_ns`.
+     * longer than this, because a clean-up blocks; 0: the value of `watchdog_ns`. `watchdog_ns` limits the stop of a
+     * process too (strand/process.h): a process that takes longer to end is reported, because its scope waits for it.
      *
      * Each case is reported again whenever its duration has doubled, and when it is over. At most ten reports come at
      * once, and then one per second. A report is a strand_watchdog_report (strand/debug.h). STRAND_WATCHDOG_MS=n in the

@@ -21,7 +21,9 @@
  * the process has not ended when its time of grace is over, the group gets SIGKILL. When the process has ended, what is
  * left of its group gets SIGKILL too. The library does nothing to the group of a process that ends without being
  * stopped. A process that the caller may not signal, such as one of another user, ends when it likes, and its scope
- * waits for it. The library stops processes when their scopes are left: if the program itself is killed, they continue.
+ * waits for it. The watchdog of a run reports a process that takes long to end (STRAND_WATCHDOG_PROCESS in
+ * strand/debug.h). The library stops processes when their scopes are left: if the program itself is killed, they
+ * continue.
  *
  * The library waits by process descriptors (pidfd). Unless the program calls strand_process_reap, the library installs
  * no handler of SIGCHLD, and it never waits for children that it has not started. So waitpid(2) for other children,

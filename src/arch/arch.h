@@ -772,8 +772,10 @@ int arch_exec_reap(struct arch_child *child, struct arch_exec_end *end);
 /* These are for a child that has not been reaped by arch_exec_reap. */
 bool arch_exec_has_ended(const struct arch_child *child);
 int arch_exec_signal(const struct arch_child *child, int signal);
-/* To the process group of a child that leads one, and to the child. */
-void arch_exec_signal_group(const struct arch_child *child, int signal);
+/* To the process group of a child that leads one, and to the child. Returns 0 if either got it. */
+int arch_exec_signal_group(const struct arch_child *child, int signal);
+/* The state of a process, as proc(5) names it: 'D' is an uninterruptible wait. 0: unknown. */
+char arch_exec_state(int pid);
 /* reap.c: the ends of children that arch_exec has not started. The watch is one of SIGCHLD: it gets one whenever there
  * may be such an end. -EBUSY: this process has another reaper. subreaper: orphans below this process become its
  * children, until the reaper is closed. */

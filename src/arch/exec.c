@@ -18,6 +18,8 @@
 #include <limits.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -174,6 +176,8 @@ static long wait_without_waiting(const struct arch_child *child, siginfo_t *info
             id = child->pid;
         }
     }
+    if (info->si_code == CLD_TRAPPED) /* a thread of this process follows the child, which gets such reports too */
+        info->si_pid = 0;
     return got;
 }
 
@@ -221,11 +225,28 @@ int arch_exec_signal(const struct arch_child *child, int signal)
 
 /* The process may have left its group, or may be the only one of the group that the signal does not reach. A signal
  * that suspends, continues or kills does the same if it comes twice. */
-void arch_exec_signal_group(const struct arch_child *child, int signal)
+int arch_exec_signal_group(const struct arch_child *child, int signal)
 {
+    int error = 0;
     bool led = is_ours(child) && kill(-child->pid, signal) == 0;
     if (!led || signal == SIGKILL || signal == SIGCONT || getpgid(child->pid) != child->pid)
-        (void)arch_exec_signal(child, signal);
+        error = arch_exec_signal(child, signal);
+    return led ? 0 : error;
+}
+
+/* It follows the name, which is in brackets and may contain some. */
+char arch_exec_state(int pid)
+{
+    char text[120];
+    snprintf(text, sizeof text, "/proc/%d/stat", pid);
+    int fd = arch_fd_own(open(text, O_RDONLY | O_CLOEXEC));
+    if (fd < 0)
+        return 0;
+    ssize_t length = read(fd, text, sizeof text - 1);
+    (void)close(fd);
+    text[length > 0 ? length : 0] = '\0';
+    const char *bracket = strrchr(text, ')');
+    return (char)(bracket && bracket[1] ? bracket[2] : 0);
 }
 
 const char *arch_exec_path(void)

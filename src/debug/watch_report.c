@@ -96,10 +96,6 @@ struct thread *watch_report_inspect_other(struct watch_report *report, const str
     return NULL;
 }
 
-/* ---- in words -------------------------------------------------------------------------------------------- */
-
-static const char prefix[] = "libstrand: ";
-
 static const char *duration(char *buffer, size_t size, int64_t ns)
 {
     if (ns < INT64_C(10) * STRAND_S)
@@ -109,23 +105,70 @@ static const char *duration(char *buffer, size_t size, int64_t ns)
     return buffer;
 }
 
+/* ---- a process that is stopped ------------------------------------------------------------------------------ */
+
+static const char *code_name(int code)
+{
+    const char *name = strerrorname_np(-code);
+    return name ? name : "unknown";
+}
+
+static const char *state_in_words(char state)
+{
+    switch (state) {
+    case 'D':
+        return ": it waits in the system, uninterruptibly";
+    case 'T':
+    case 't':
+        return ": it is suspended, or held by a debugger";
+    case 'Z':
+        return ": it has ended, and its status is not there yet";
+    default:
+        return "";
+    }
+}
+
+/* The number has no other process meanwhile, or the report says so a moment too late: nothing depends on it. */
+void watch_report_inspect_process(struct watch_report *report)
+{
+    strand_watchdog_report *said = &report->said;
+    char refused[48] = "", kill[64] = "", ns[32];
+    said->state = arch_exec_state(said->pid);
+    if (said->signal_error)
+        snprintf(refused, sizeof refused, ", which the system refused (%s)", code_name(said->signal_error));
+    if (said->kill_ns > 0)
+        snprintf(kill, sizeof kill, "%s SIGKILL follows in %s", *refused ? ";" : ",",
+                 duration(ns, sizeof ns, said->kill_ns));
+    snprintf(report->where, sizeof report->where, "signal %d was sent%s%s%s", said->signal, refused, kill,
+             state_in_words(said->state));
+}
+
+/* ---- in words -------------------------------------------------------------------------------------------- */
+
+static const char prefix[] = "libstrand: ";
+/* While it lasts, and when it is over. */
+static const char *const deeds[][2] = {
+    [STRAND_WATCHDOG_OCCUPIES] = {"has occupied", "occupied"},
+    [STRAND_WATCHDOG_CLEANUPS] = {"has been unwinding", "was unwinding"},
+    [STRAND_WATCHDOG_PROCESS] = {"has been stopping", "stopped"},
+};
+
 static void say_head(const struct watch_report *report, struct output *out)
 {
     const strand_watchdog_report *said = &report->said;
-    char thread[96] = "", pool[48] = "", ns[32], cpu[64] = "", used[32];
+    char object[96] = "", pool[48] = "", ns[32], cpu[64] = "", used[32];
     bool occupies = said->kind == STRAND_WATCHDOG_OCCUPIES;
     if (!report->pool_is_first)
         snprintf(pool, sizeof pool, " of pool '%s'", report->pool);
     if (occupies)
-        snprintf(thread, sizeof thread, " thread %d%s (%u)", said->thread, pool, said->thread_id);
+        snprintf(object, sizeof object, " thread %d%s (%u)", said->thread, pool, said->thread_id);
+    else if (said->pid)
+        snprintf(object, sizeof object, " process %d", said->pid);
     if (said->cpu_ns >= 0 && occupies && !said->over)
         snprintf(cpu, sizeof cpu, ", %s of a processor", duration(used, sizeof used, said->cpu_ns));
-    output_say(out, 0, "%sstrand '%s' #%llu %s%s%s for %s%s%s%s\n", prefix, report->name, (unsigned long long)said->id,
-               said->over ? "" : "has ",
-               occupies     ? "occupied"
-               : said->over ? "was unwinding"
-                            : "been unwinding",
-               thread, duration(ns, sizeof ns, said->duration_ns), cpu, *report->where ? ": " : "", report->where);
+    output_say(out, 0, "%sstrand '%s' #%llu %s%s for %s%s%s%s\n", prefix, report->name, (unsigned long long)said->id,
+               deeds[said->kind][said->over], object, duration(ns, sizeof ns, said->duration_ns), cpu,
+               *report->where ? ": " : "", report->where);
 }
 
 static void say_delays(const strand_watchdog_report *said, struct output *out)
@@ -158,10 +201,13 @@ void watch_report_say(struct watch_report *report, const struct view *view)
     said->spawned = report->spawned;
     said->where = report->where;
     said->section = report->section;
+    said->scope = report->scope;
     say_head(report, out);
     if (!said->over) {
         if (*report->spawned)
             output_say(out, 4, "spawned in %s\n", report->spawned);
+        if (*report->scope)
+            output_say(out, 4, "in the scope of %s\n", report->scope);
         if (said->unwinding && said->kind == STRAND_WATCHDOG_OCCUPIES)
             output_say(out, 4, "in a clean-up: it unwinds\n");
         if (*report->section)

@@ -14,7 +14,7 @@ struct watch_report {
     void *site; /* of the spawn; NULL: the root's */
     char name[32], pool[POOL_NAME_ROOM];
     bool pool_is_first;
-    char spawned[160], where[200], section[200];
+    char spawned[160], where[200], section[200], scope[200];
     void *ips[FRAMES_MOST];
 };
 
@@ -31,6 +31,8 @@ void watch_report_inspect_runner(struct watch_report *report, struct scratch *sc
 /* Record the location and frames of a strand that runs on no thread, as far as they can be known. It does not end
  * meanwhile. Otherwise returns the thread that runs it. */
 struct thread *watch_report_inspect_other(struct watch_report *report, const struct view *view, struct cb *c);
+/* Record how far the stop of the process is that the report is about. */
+void watch_report_inspect_process(struct watch_report *report);
 /* Write the whole text, for said.text; view->out is empty before. */
 void watch_report_say(struct watch_report *report, const struct view *view);
 

@@ -59,14 +59,13 @@ static int64_t lasts(const struct watchdog *w, const struct occupancy *occupancy
     return w->time - occupancy->since;
 }
 
-bool watch_threads_has(struct watchdog *w, struct cb *c)
+bool watch_threads_has(struct watchdog *w, struct cb *c, int64_t limit)
 {
     struct fibre *fibre = c->member.fibre;
     struct thread *home = plain_load(&fibre->home, memory_order_relaxed);
     const struct occupancy *occupancy = occupancy_of(home);
-    return lasts(w, occupancy) > 0 && w->limit - lasts(w, occupancy) <= w->cleanups_limit &&
-           occupancy->fibre == fibre && is_there_still(home, occupancy) &&
-           plain_load(&fibre->current, memory_order_relaxed) == &c->member;
+    return lasts(w, occupancy) > 0 && w->limit - lasts(w, occupancy) <= limit && occupancy->fibre == fibre &&
+           is_there_still(home, occupancy) && plain_load(&fibre->current, memory_order_relaxed) == &c->member;
 }
 
 /* ---- delays ------------------------------------------------------------------------------------------------- */

@@ -107,7 +107,7 @@ static void pass(struct watchdog *w, int64_t wanted)
     int64_t clock = platform_now(&w->runtime->sub), delayed = arch_thread_delayed_ns();
     int64_t late = clock - wanted, most = w->period > LATE_NS ? w->period : LATE_NS;
     if (late > most && delayed - w->delayed < late / 2)
-        watch_unwinding_put_off(w, clock - w->clock);
+        watch_episodes_put_off(w, clock - w->clock);
     else
         w->time += clock - w->clock;
     w->clock = clock;
@@ -122,14 +122,14 @@ static void sleep_until(struct watchdog *w, int64_t until)
     pass(w, when < until ? when : until);
 }
 
-/* Sleep until a thread moves [WD1], or an unwinding strand is late [WD2]: that time is read after all were seen
+/* Sleep until a thread moves [WD1], or an episode is late [WD2]: that time is read after all were seen
  * parked. */
 static void sleep_while_all_parked(struct watchdog *w)
 {
     struct subprocess *sub = &w->runtime->sub;
     atomic_store_explicit(&sub->drowsy, true, memory_order_seq_cst); /* [WD1] */
     if (watchdog_each_pool(w, all_parked)) {
-        int64_t until = watch_unwinding_due(w), least = w->clock + w->period;
+        int64_t until = watch_episodes_due(w), least = w->clock + w->period;
         sleep_until(w, until > least ? until : least);
     }
     atomic_store_explicit(&sub->drowsy, false, memory_order_relaxed);
@@ -145,7 +145,7 @@ static void *watch(void *arg)
     struct watchdog *w = arg;
     while (!stops(w)) {
         watch_threads_check(w);
-        watch_unwinding_check(w);
+        watch_episodes_check(w);
         pass(w, w->clock);
         atomic_store_explicit(&w->wake, 0, memory_order_seq_cst); /* [WD3] */
         if (stops(w))
@@ -156,7 +156,7 @@ static void *watch(void *arg)
             sleep_until(w, w->clock + w->period);
     }
     watch_threads_end(w);
-    watch_unwinding_end(w);
+    watch_episodes_end(w);
     return NULL;
 }
 
@@ -199,8 +199,9 @@ static int make(struct runtime *runtime, struct watchdog **out)
     w->runtime = runtime;
     worker_open_outside(&w->worker, runtime);
     w->limit = limit_of(options->watchdog_ns);
-    w->cleanups_limit = options->watchdog_cleanups_ns ? limit_of(options->watchdog_cleanups_ns) : w->limit;
-    int64_t least = w->limit < w->cleanups_limit ? w->limit : w->cleanups_limit;
+    int64_t cleanups = options->watchdog_cleanups_ns ? limit_of(options->watchdog_cleanups_ns) : w->limit;
+    int64_t least = w->limit < cleanups ? w->limit : cleanups;
+    watch_episodes_open(w, cleanups);
     w->period = least / CHECKS < PERIOD_MOST_NS ? least / CHECKS : PERIOD_MOST_NS;
     w->credit = CREDIT_MOST;
     w->time = 1; /* 0 is no time: struct occupancy */
@@ -220,14 +221,13 @@ static int make(struct runtime *runtime, struct watchdog **out)
 int watchdog_open(struct runtime *runtime)
 {
     struct debug_run *debug = debug_run_of(runtime);
-    list_init(&runtime->unwindings.all);
     int error = make(runtime, &debug->watchdog);
     if (!error &&
         (error = arch_thread_start_unsignalled(&debug->watchdog->os, watch, debug->watchdog, "strand-watchdog"))) {
         unmake(debug->watchdog);
         debug->watchdog = NULL;
     }
-    runtime->unwindings.kept = !error;
+    watch_episodes_keep(runtime, !error);
     return error;
 }
 
@@ -239,7 +239,7 @@ void watchdog_close(struct runtime *runtime)
     wake(w);
     arch_thread_join(w->os);
     debug->watchdog = NULL;
-    runtime->unwindings.kept = false;
+    watch_episodes_keep(runtime, false);
     unmake(w);
 }
 

@@ -29,6 +29,7 @@ struct io_run {
     struct program *programs;                  /* process_play.c; under the lock, too */
     int played;                                /* processes that they have stood for */
     atomic_flag processes_lock;
+    struct episodes stops; /* keepers that stop a process */
 };
 
 static inline struct io_run *io_run_of(const struct thread *thread)

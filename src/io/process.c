@@ -162,15 +162,35 @@ static bool completes(strand_fn *wait, struct process *process)
     return !e;
 }
 
-/* To the process and to its group, if it leads one. The status has not been taken [PC1]. */
-static void signal_all(const struct process *process, int signal)
+/* To the process and to its group, if it leads one. The status has not been taken [PC1]. Returns 0 or a negated errno
+ * code. */
+static int signal_all(const struct process *process, int signal)
 {
     if (process->play)
-        (void)play_signal(process->play, signal);
-    else if (process->exec.group == ARCH_EXEC_JOINS_GROUP)
-        (void)arch_exec_signal(&process->child, signal);
-    else
-        arch_exec_signal_group(&process->child, signal);
+        return play_signal(process->play, signal);
+    if (process->exec.group == ARCH_EXEC_JOINS_GROUP)
+        return arch_exec_signal(&process->child, signal);
+    return arch_exec_signal_group(&process->child, signal);
+}
+
+/* Sends the stop signal, or SIGKILL. */
+static void end_by(struct process *process, int signal)
+{
+    plain_store(&process->last_signal, signal, memory_order_relaxed); /* [PC8] */
+    plain_store(&process->signal_error, signal_all(process, signal), memory_order_relaxed);
+}
+
+static void signal_and_reap(struct process *process)
+{
+    if (process->grace_ns > 0) {
+        end_by(process, process->stop_signal);
+        (void)signal_all(process, SIGNAL_CONTINUE);
+        while (!completes(await_end_or_grace, process))
+            process_pause();
+    }
+    end_by(process, SIGNAL_KILL);
+    while (!completes(await_end, process)) /* [PC2] [PC3] */
+        process_pause();
 }
 
 /* The keeper has been cancelled. */
@@ -179,17 +199,14 @@ static void stop(struct process *process)
     STRAND_SHIELD;
     if (reap(process))
         return;
+    struct episodes *stops = &io_run_of(thread_self())->stops;
     process->end.stopped = true;
-    if (process->grace_ns > 0) {
-        process->killed_at = strand_in(process->grace_ns);
-        signal_all(process, process->stop_signal);
-        signal_all(process, SIGNAL_CONTINUE);
-        while (!completes(await_end_or_grace, process))
-            process_pause();
-    }
-    signal_all(process, SIGNAL_KILL);
-    while (!completes(await_end, process)) /* [PC2] [PC3] */
-        process_pause();
+    process->killed_at = strand_in(process->grace_ns > 0 ? process->grace_ns : 0);
+    if (stops->kept)
+        episode_begins_(current_of(thread_self()), stops, &process->stopping); /* [PC8] */
+    signal_and_reap(process);
+    if (process->stopping.c)
+        episode_ends_(stops, &process->stopping); /* [PC8] */
 }
 
 static void wait_or_stop(struct process *process)

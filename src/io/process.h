@@ -21,14 +21,17 @@
  *           that ends it, which cancels the function's strand; the lock decides. [PC6] its record is not freed while a
  *           strand sends it a signal: the keeper waits for those that have found it in the tree. [PC7] the number of a
  *           process is in the keeper's copied argument, which lasts until the keeper is consumed: the record may be
-           freed before by the party that has it. It is stored once, before `started` is set.
+ *           freed before by the party that has it. It is stored once, before `started` is set. [PC8] a keeper that
+ *           stops a process is in an episode (src/strand/episode.h), if the run has a watchdog, from before the first
+ *           signal until the status has been taken. So the watchdog reads the record of that process under the lock of
+ *           the episodes: `end.pid`, `killed_at`, which do not change meanwhile, and the last signal, which may.
  * PROGRESS  the starter's thread is blocked until the program runs (arch_exec). The keeper waits as long as the process
  *           takes; after SIGKILL that is short, unless the process is in an uninterruptible system call.
  * NOT DONE  the start by the caller itself, followed by a spawn: without memory for a strand or its stack, the process
  *           would have nobody to keep it. A process as a belonging of the scope, without a strand: joining, waiting,
  *           selecting, handing off, and the rule of live strands would be written a second time. A handler of SIGCHLD:
  *           the program may have its own.
- * TESTED BY tests/spec/process.c; tests/spec/program.c.
+ * TESTED BY tests/spec/process.c; tests/spec/program.c; tests/spec/watchdog_processes.c.
  */
 #ifndef IO_PROCESS_H
 #define IO_PROCESS_H
@@ -71,7 +74,9 @@ struct process {
     int stop_signal;
     int64_t grace_ns;
     strand_time killed_at; /* if it has not ended by then; set when it is stopped */
-    char name[32];         /* of the keeper */
+    struct episode stopping;
+    int last_signal, signal_error; /* for the watchdog [PC8] */
+    char name[32];                 /* of the keeper */
 };
 
 /* The descriptors that a start has made. */

@@ -12,8 +12,8 @@
 #include "../sched/thread.h"
 #include "../stack/stack.h"
 #include "blocked.h"
+#include "episode.h"
 #include "layer.h"
-#include "unwinding.h"
 
 /* ---- the word of a control block or a block ---------------------------------------------------------------- */
 
@@ -443,10 +443,10 @@ struct runtime {
     char deadlock[200]; /* its description, for the exception */
     /* Set by a shut-down, or because the run was out of work: the root's interruption is not a failure then. */
     _Atomic bool end_requested;
-    struct unwindings unwindings;
-    bool shares;          /* for tests: strands without attr.fibre run on pool.common */
-    bool slow_spawn;      /* shares, or max_strands */
-    atomic_flag hand_off; /* join.c */
+    struct episodes unwindings; /* the strands that unwind */
+    bool shares;                /* for tests: strands without attr.fibre run on pool.common */
+    bool slow_spawn;            /* shares, or max_strands */
+    atomic_flag hand_off;       /* join.c */
 };
 
 static inline struct worker *worker_of(struct thread *thread)

@@ -28,7 +28,7 @@ struct flight {
     strand_exception *exception; /* a reference */
     strand_exception *vehicle;   /* a reference, if it is not the exception itself */
     uint32_t floor;              /* the thrower's, before the throw */
-    struct unwinding unwinding;
+    struct episode unwinding;
 };
 
 struct strand_exception {

@@ -25,7 +25,7 @@ static void launch(struct cb *me, struct flight *flight)
     flight->floor = own->floor;
     flight->unwinding.c = NULL;
     if (UNLIKELY(runtime_of(me->member.fibre->home)->unwindings.kept) && !flight->outer)
-        unwinding_begins_(me, &flight->unwinding);
+        episode_begins_(me, &runtime_of(me->member.fibre->home)->unwindings, &flight->unwinding);
     own->flight = flight;
     if (own->floor < own->depth + 1)
         own->floor = own->depth + 1; /* clean-ups may block: docs/protocols/interrupt.md */
@@ -35,7 +35,7 @@ static void unlaunch(struct cb *me, struct flight *flight)
 {
     own_of(me)->flight = flight->outer;
     if (UNLIKELY(flight->unwinding.c != NULL))
-        unwinding_ends_(&flight->unwinding);
+        episode_ends_(&runtime_of(me->member.fibre->home)->unwindings, &flight->unwinding);
     flight->unwinding.c = NULL;
 }
 

@@ -1,12 +1,12 @@
 /*
- * The watchdog's sleep: threads that move are seen, and long unwindings are reported, although it sleeps while all
+ * The watchdog's sleep: threads that move are seen, and long episodes are reported, although it sleeps while all
  * threads rest.
  *
  * MODELS    src/debug/watchdog.c: watch, all_parked, sleep_while_all_parked, sleep_until, wake, watchdog_moved,
  *           watchdog_close
- *           src/debug/watch_unwinding.c: watch_unwinding_due, record_late, inspect_one
+ *           src/debug/watch_episodes.c: watch_episodes_due, record_late, inspect_one
  *           src/sched/hold.c: pool_move, pool_mark_parked
- *           src/strand/unwinding.c: unwinding_begins_, unwinding_ends_
+ *           src/strand/episode.c: episode_begins_, episode_ends_
  *           Labels [WD1], [WD2].
  * ABSTRACTS times to any: a strand that holds its thread does so until the watchdog sees it; a strand that unwinds does
  *           so until it is reported, or for a shorter time. It continues on the thread where it began. All is seq_cst
