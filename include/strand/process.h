@@ -95,7 +95,9 @@ typedef struct strand_process_limit {
     uint64_t soft, hard;
 } strand_process_limit;
 
-/** The user and the groups of a process. The calling process needs the privilege to set them. */
+/** The user and the groups of a process. The calling process needs the privilege to set them. In a user namespace that
+ * forbids setgroups(2), as in a container without root, the supplementary groups have to be those of the calling
+ * process. */
 typedef struct strand_process_user {
     uint32_t user, group;
     const uint32_t *groups; /* the supplementary groups */

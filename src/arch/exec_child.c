@@ -23,6 +23,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* The most groups that are compared, and how the system shows a group that has no number in a user namespace: several
+ * may look alike. */
+enum { OWN_GROUPS_MOST = 256, UNMAPPED = 65534 };
 enum { SIGNALS = 64, TIMER_SLACK_NS = 50000 /* the kernel's default */, FDS_MOST = 1 << 20 };
 
 #define IN_CHILD ARCH_NOT_INSTRUMENTED __attribute__((noinline, no_sanitize_address))
@@ -88,13 +91,41 @@ IN_CHILD static void leave_thread(void)
     (void)CALL(SYS_prctl, PR_SET_TIMERSLACK, TIMER_SLACK_NS, 0, 0);
 }
 
+/* A group without a number is among none. */
+IN_CHILD static bool are_among(const uint32_t *some, size_t count, const uint32_t *groups, size_t most)
+{
+    for (size_t i = 0; i < count; i++) {
+        size_t at = 0;
+        while (at < most && groups[at] != some[i])
+            at++;
+        if (at == most || some[i] == UNMAPPED)
+            return false;
+    }
+    return true;
+}
+
+/* Whether the process has these groups and no others. */
+IN_CHILD static bool has_groups(const struct arch_exec_user *user)
+{
+    uint32_t own[OWN_GROUPS_MOST];
+    int64_t count = CALL(SYS_getgroups, OWN_GROUPS_MOST, (uintptr_t)own, 0, 0);
+    return count >= 0 && are_among(own, (size_t)count, user->groups, user->count) &&
+           are_among(user->groups, user->count, own, (size_t)count);
+}
+
+/* A user namespace may forbid setgroups, as those of containers without root do: groups can't be taken away there. */
+IN_CHILD static int64_t set_groups(const struct arch_exec_user *user)
+{
+    int64_t error = CALL(SYS_setgroups, user->count, (uintptr_t)user->groups, 0, 0);
+    return error == -EPERM && has_groups(user) ? 0 : error;
+}
+
 IN_CHILD static void become(struct exec_launch *launch)
 {
     const struct arch_exec_user *user = launch->exec->user;
     if (!user)
         return;
-    check(launch, "setting the supplementary groups", ARCH_EXEC_GROUP_COUNT,
-          CALL(SYS_setgroups, user->count, (uintptr_t)user->groups, 0, 0));
+    check(launch, "setting the supplementary groups", ARCH_EXEC_GROUP_COUNT, set_groups(user));
     check(launch, "setting the group", ARCH_EXEC_GROUP_ID,
           CALL(SYS_setresgid, user->group, user->group, user->group, 0));
     check(launch, "setting the user", ARCH_EXEC_USER_ID, CALL(SYS_setresuid, user->user, user->user, user->user, 0));

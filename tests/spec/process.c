@@ -16,8 +16,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -470,6 +472,65 @@ TEST_REAL_INSIDE(a_process_may_be_another_users)
                  .argv = SHELL("echo $(id -g) $(id -G | tr ' ' '\\n' | sort -n | tr '\\n' ' ')"), .user = &with_groups);
     /* The kernel protects the memory of a process whose user has changed: not that of this one, which shared it not. */
     CHECK_EQ(prctl(PR_GET_DUMPABLE), 1);
+}
+
+static bool write_text(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+    close(fd);
+    return written;
+}
+
+/* A user namespace like that of a container without root. Returns the number of groups, all of which have a number
+ * there, or -1: there is no such namespace. */
+static int enter_namespace(gid_t groups[], int most)
+{
+    char users[40], own_groups[40];
+    snprintf(users, sizeof users, "0 %u 1", (unsigned)geteuid());
+    snprintf(own_groups, sizeof own_groups, "0 %u 1", (unsigned)getegid());
+    (void)setgroups(0, NULL);
+    if (unshare(CLONE_NEWUSER) < 0 || !write_text("/proc/self/setgroups", "deny") ||
+        !write_text("/proc/self/uid_map", users) || !write_text("/proc/self/gid_map", own_groups))
+        return -1;
+    int count = getgroups(most, groups);
+    for (int i = 0; i < count; i++)
+        if (groups[i] == 65534)
+            return -1;
+    return count;
+}
+
+static void *start_with_groups(void *user)
+{
+    STRAND_SCOPE(scope);
+    strand process = strand_process_start(scope, STRAND_PROCESS_ATTR(.argv = ARGV("true"), .user = user));
+    CHECK_EQ(join(process).code, 0);
+    return NULL;
+}
+
+static void *start_where_groups_are_fixed(void *user)
+{
+    static const uint32_t others[] = {0, 1};
+    strand_process_user *own = user, other = {.groups = others, .group_count = own->group_count ? 0 : 2};
+    start_with_groups(own);
+    strand_exception *e = strand_try(start_with_groups, &other, NULL);
+    CHECK(e && strand_exception_code(e) == -EPERM);
+    CHECK_CONTAINS(strand_exception_text(e), "setting the supplementary groups");
+    strand_exception_release(e);
+    return NULL;
+}
+
+TEST_REAL(where_groups_are_fixed_a_process_may_have_the_users_of_its_namespace_with_them)
+{
+    gid_t groups[64];
+    int count = enter_namespace(groups, 64);
+    if (count < 0) {
+        fprintf(stderr, "skipped: no namespace whose groups are fixed\n");
+        return;
+    }
+    strand_options options = test_options();
+    strand_process_user user = {.groups = groups, .group_count = (size_t)count};
+    strand_run(&options, start_where_groups_are_fixed, &user);
 }
 
 TEST_REAL_INSIDE(a_process_leads_its_own_group_or_session_or_shares_the_callers)
