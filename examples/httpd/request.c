@@ -87,7 +87,7 @@ static bool has(const struct connection *c, enum header header, const char *text
     return strlen(text) == span.length && strncasecmp(c->in + span.at, text, span.length) == 0;
 }
 
-/* Of a whole URL, as a proxy gets it: with the slashes. Of a path: 0. */
+/* The length of the scheme of a whole URL, as a proxy gets it, with the slashes; 0 for a path. */
 static size_t scheme_length(const struct connection *c)
 {
     const struct span url = c->request.url;
