@@ -63,6 +63,41 @@ STRAND_BLOCKS int64_t strand_write(int fd, const void *bytes, size_t size);
  * part that the descriptor accepts at once. */
 STRAND_BLOCKS STRAND_CHECKED int64_t strand_write_all(int fd, const void *bytes, size_t size);
 
+/** What strand_splice has moved, by one or several calls. {0} at first. */
+typedef struct strand_spliced {
+    uint64_t moved; /* bytes that `to` has got: each call adds to it, also if it fails or is interrupted */
+    /* Bytes that were taken from `from`, and that `to` has not got. The next call moves them first. The
+     * memory is of malloc(3), and the caller frees it; NULL if there are none. */
+    char *rest;
+    size_t rest_size;
+} strand_spliced;
+/**
+ * Move bytes from one descriptor to another, until `size` bytes have gone or `from` ends; UINT64_MAX: until it ends.
+ * Each of them may be a stream socket, a pipe, a terminal or a file, also both the same socket. A file is read and
+ * written at the position of its descriptor, which moves, or written at its end if it was opened with O_APPEND. The
+ * system moves the bytes (splice(2)), without copying them through the program, between sockets and pipes and from
+ * these to files, if it can and if no socket blocks; from a file it sends them (strand_file_send). Otherwise, and in a
+ * seeded run, the call reads and writes.
+ *
+ * The call waits until `from` has bytes and `to` has room. It does not notice that the reader of `to` has gone before
+ * there are bytes to write. Strands that read `from` or write to `to` meanwhile get, or mix in, parts of the stream.
+ *
+ * If the call is interrupted or fails, up to 1 MiB may have been taken from `from` that `to` has not got. *spliced has
+ * these bytes then, and how many bytes `to` has got: nothing is lost, and a call with the same *spliced goes on, also
+ * to another descriptor. A caller may put bytes there itself, such as those that it has read behind a header. `spliced`
+ * may be NULL if the streams are of no use after an interruption or an error: the bytes are dropped then.
+ *
+ * Returns the number of bytes that `to` got from this call; fewer than `size`: `from` has ended. Or a negated errno
+ * code, also after some bytes: -EPIPE: nobody reads `to`; -EPROTOTYPE: a socket that keeps messages apart (datagrams,
+ * SEQPACKET); -EINVAL: the file `from` was opened with O_DIRECT; -ENOMEM. An interruption may come between two parts
+ * and while the call waits; the exception tells how many bytes `to` has got (strand_exception_progress).
+ *
+ * Cost: for each part of up to 1 MiB that is there at once, six system calls; eight and a pipe of its own (two
+ * descriptors; without them it reads and writes) if neither is a pipe. A part that goes to a file adds a round trip to
+ * another thread.
+ */
+STRAND_BLOCKS STRAND_CHECKED int64_t strand_splice(int from, int to, uint64_t size, strand_spliced *spliced);
+
 /** The events of a descriptor: a read would not block; a write would not block; the other side has closed its sending
  * half or the connection has broken, even if there are bytes to read. */
 enum strand_ready_event { STRAND_READABLE = 1, STRAND_WRITABLE = 2, STRAND_GONE = 4 };

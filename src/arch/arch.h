@@ -421,6 +421,12 @@ void *arch_fd_part(const struct iovec *parts, int number, size_t *size);
  * room. Returns the number of bytes; 0 at the end of the file; -EAGAIN: there is no room; -EOPNOTSUPP: `to` blocks;
  * -EINVAL: the system can't send from such a file, or to such a descriptor. Never raises SIGPIPE. */
 int64_t arch_fd_send_file(int to, int from, int64_t offset, size_t size);
+/* Move bytes from one descriptor to another without moving them through the program; one of them is a pipe. Waits for
+ * neither. Returns the number of bytes; 0 at the end of `from`; -EAGAIN: `from` is empty, or `to` is full; -EOPNOTSUPP:
+ * one of them blocks; -EINVAL: the system can't do it with these. Never raises SIGPIPE. */
+int64_t arch_fd_splice(int from, int to, size_t size);
+/* Likewise, to a file, for whose disk it waits, or to a pipe that has a reader. */
+int64_t arch_fd_splice_into(int from, int to, size_t size);
 /* Returns the current readiness: ARCH_IN, ARCH_OUT, ARCH_END, or a negated errno code. */
 int arch_fd_ready(int fd);
 int arch_fd_close(int fd);
@@ -438,6 +444,12 @@ int arch_fd_listen(int fd, int backlog);
 int arch_fd_connect(int fd, const void *address, uint32_t length); /* -EINPROGRESS: under way */
 int arch_fd_error(int fd);                                         /* SO_ERROR, negated */
 int arch_fd_pipe(int fds[2]);
+bool arch_fd_is_pipe(int fd);
+/* How many bytes a pipe has room for, once it got `wanted` if the system permits that; wanted 0: as it is. 0: unknown.
+ */
+size_t arch_fd_pipe_room(int fd, size_t wanted);
+/* 1 for a socket that keeps messages apart (datagrams, SEQPACKET), otherwise 0. */
+int arch_fd_keeps_messages(int fd);
 /* A descriptor that becomes readable at a date, in ns of CLOCK_REALTIME. Reading it fails with ECANCELED once the clock
  * was set. date: above 0. */
 int arch_fd_date(int64_t date_ns);
@@ -617,6 +629,9 @@ bool arch_file_is_cached(int fd, int64_t offset, size_t size);
 /* offset below 0: at the position of the descriptor. */
 int64_t arch_file_read(int fd, const struct iovec *parts, int count, int64_t offset);
 int64_t arch_file_write(int fd, const struct iovec *parts, int count, int64_t offset);
+/* The position of the descriptor, or a negated errno code; set it. Neither waits for a disk. */
+int64_t arch_file_position(int fd);
+int64_t arch_file_seek(int fd, int64_t offset);
 /* Offsets may be NULL, and move. */
 int64_t arch_file_copy(int from, int64_t *from_offset, int to, int64_t *to_offset, size_t size);
 int arch_file_sync(int fd, bool data_only);

@@ -221,8 +221,8 @@ static int64_t write_plainly(int fd, enum arch_fd_type type, const struct iovec 
     return put < 0 ? -errno : put;
 }
 
-/* SIGPIPE can't be suppressed for descriptors other than sockets, nor for sendfile: it is blocked meanwhile, and
- * consumed if the call has raised it. */
+/* SIGPIPE can't be suppressed for descriptors other than sockets, nor for sendfile and splice: it is blocked meanwhile,
+ * and consumed if the call has raised it. */
 struct quiet {
     sigset_t pipe, before;
     bool was_pending;
@@ -274,6 +274,34 @@ int64_t arch_fd_send_file(int to, int from, int64_t offset, size_t size)
     int64_t result = sent < 0 ? -errno : sent;
     end_quiet(&quiet, result == -EPIPE || (sent > 0 && (size_t)sent < size)); /* the peer may go after some bytes */
     return result;
+}
+
+/* Whether a splice may wait at this end. SPLICE_F_NONBLOCK concerns pipes only. */
+static bool may_wait(int fd)
+{
+    int flags = fcntl(fd, F_GETFL);
+    return flags < 0 || (!(flags & O_NONBLOCK) && !arch_fd_is_pipe(fd));
+}
+
+int64_t arch_fd_splice_into(int from, int to, size_t size)
+{
+    ssize_t moved;
+    if (may_wait(from))
+        return -EOPNOTSUPP;
+    while ((moved = splice(from, NULL, to, NULL, size, SPLICE_F_NONBLOCK | SPLICE_F_MOVE)) < 0 && errno == EINTR)
+        ;
+    return moved < 0 ? -errno : moved;
+}
+
+int64_t arch_fd_splice(int from, int to, size_t size)
+{
+    struct quiet quiet;
+    if (may_wait(to))
+        return -EOPNOTSUPP;
+    begin_quiet(&quiet);
+    int64_t moved = arch_fd_splice_into(from, to, size);
+    end_quiet(&quiet, moved == -EPIPE || (moved > 0 && (size_t)moved < size)); /* the peer may go after some bytes */
+    return moved;
 }
 
 int64_t arch_fd_write(int fd, enum arch_fd_type type, const void *buffer, size_t size)
@@ -392,4 +420,24 @@ int arch_fd_error(int fd)
 int arch_fd_pipe(int fds[2])
 {
     return result_of(pipe2(fds, O_NONBLOCK | O_CLOEXEC));
+}
+
+bool arch_fd_is_pipe(int fd)
+{
+    return fcntl(fd, F_GETPIPE_SZ) >= 0;
+}
+
+size_t arch_fd_pipe_room(int fd, size_t wanted)
+{
+    int room = wanted ? fcntl(fd, F_SETPIPE_SZ, (int)wanted) : -1;
+    if (room < 0)
+        room = fcntl(fd, F_GETPIPE_SZ);
+    return room < 0 ? 0 : (size_t)room;
+}
+
+int arch_fd_keeps_messages(int fd)
+{
+    int type = SOCK_STREAM;
+    socklen_t length = sizeof type;
+    return getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) == 0 && type != SOCK_STREAM;
 }

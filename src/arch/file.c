@@ -74,6 +74,16 @@ int64_t arch_file_write(int fd, const struct iovec *parts, int count, int64_t of
     return put;
 }
 
+int64_t arch_file_position(int fd)
+{
+    return result_of(lseek(fd, 0, SEEK_CUR));
+}
+
+int64_t arch_file_seek(int fd, int64_t offset)
+{
+    return result_of(lseek(fd, offset, SEEK_SET));
+}
+
 /* Returns how many bytes it has written: fewer than `size` after an error, which *error says. */
 static size_t write_all(int fd, const char *bytes, size_t size, int64_t *offset, int *error)
 {

@@ -184,6 +184,8 @@ enum { OPERATION_INTERRUPTED = 1 };
 /* After a call that failed because of the record's type. Returns 0 if the record was out of date: start the operation
  * again; or a negated errno code. */
 int operation_mistaken(struct operation *op, int error);
+/* Take the error that strand_read_all has left for the next read: 0 if there is none, or if it was another object's. */
+int operation_take_late(struct operation *op);
 /* After a call that has found nothing. */
 void operation_drained(struct operation *op);
 /* After a read that found less than it had room for: in some streams nothing is left but, possibly, the end. */

@@ -32,6 +32,7 @@ struct sending {
     int fd;
     int64_t offset; /* of the first byte of all */
     uint64_t size;
+    uint64_t *moved;     /* for file_send_on: the sum; the position of the file moves too */
     bool by_hand;        /* the system can't send from one to the other */
     size_t at, buffered; /* the part of the buffer that is not written yet */
 };
@@ -164,6 +165,17 @@ static int64_t send_some(struct sending *sending)
     return got > 0 ? write_part(sending) : got;
 }
 
+/* Returns a positive number, or a negated errno code. */
+static int64_t has_gone(struct sending *sending, int64_t sent)
+{
+    sending->call.progress += (uint64_t)sent;
+    if (!sending->moved)
+        return sent;
+    *sending->moved += (uint64_t)sent;
+    int64_t position = arch_file_seek(sending->fd, sending->offset + (int64_t)sending->call.progress);
+    return position < 0 ? position : sent;
+}
+
 static int64_t send_all(struct sending *sending)
 {
     int64_t sent = 0;
@@ -175,11 +187,25 @@ static int64_t send_all(struct sending *sending)
             operation_drained(target_of(sending));
             continue;
         }
+        if (sent > 0)
+            sent = has_gone(sending, sent);
         if (sent <= 0)
             break;
-        sending->call.progress += (uint64_t)sent;
     }
-    return sending->call.progress ? (int64_t)sending->call.progress : sent;
+    bool fails = sent < 0 && (sending->moved || !sending->call.progress);
+    return fails ? sent : (int64_t)sending->call.progress;
+}
+
+/* Enter `to`, and send. The file is entered. */
+static int64_t send_to(struct sending *sending, int to)
+{
+    int error = file_enter_also(&sending->call, to, false);
+    if (error)
+        return error;
+    sending->op = file_op_make(&sending->call, run_send, 0);
+    int64_t sent = sending->op ? send_all(sending) : -ENOMEM;
+    free(sending->op);
+    return file_end(&sending->call, sent);
 }
 
 int64_t strand_file_send(int fd, int to, uint64_t size, int64_t offset)
@@ -192,11 +218,19 @@ int64_t strand_file_send(int fd, int to, uint64_t size, int64_t offset)
         return file_end(&sending.call, -EBADF);
     if (offset < 0 || sending.call.at[0].d->type == ARCH_FD_DIRECT) /* a socket takes parts that are not aligned */
         return file_end(&sending.call, -EINVAL);
-    error = file_enter_also(&sending.call, to, false);
+    return send_to(&sending, to);
+}
+
+int64_t file_send_on(int fd, int to, uint64_t size, uint64_t before, uint64_t *moved, const char *function)
+{
+    struct sending sending = {.fd = fd, .size = size, .moved = moved};
+    int error = file_enter(&sending.call, fd, function);
     if (error)
         return error;
-    sending.op = file_op_make(&sending.call, run_send, 0);
-    int64_t sent = sending.op ? send_all(&sending) : -ENOMEM;
-    free(sending.op);
-    return file_end(&sending.call, sent);
+    int64_t position = arch_file_position(fd);
+    if (position < 0 || sending.call.at[0].d->type == ARCH_FD_DIRECT)
+        return file_end(&sending.call, position < 0 ? position : -EINVAL);
+    sending.offset = position - (int64_t)before;
+    sending.call.progress = before;
+    return send_to(&sending, to);
 }

@@ -180,6 +180,12 @@ int operation_mistaken(struct operation *op, int error)
     return descriptor_is_replaced(op->thread, op->d) ? begin_again(op) : error;
 }
 
+int operation_take_late(struct operation *op)
+{
+    int late = atomic_exchange_explicit(&op->d->late, 0, memory_order_relaxed);
+    return late ? operation_mistaken(op, late) : 0;
+}
+
 void operation_drained(struct operation *op)
 {
     clear_ready(op, false);

@@ -17,8 +17,8 @@
 static int64_t read_some(struct operation *op, const struct iovec *parts, int count, size_t size)
 {
     if (UNLIKELY(atomic_load_explicit(&op->d->late, memory_order_relaxed))) {
-        int late = atomic_exchange_explicit(&op->d->late, 0, memory_order_relaxed);
-        if (late && (late = operation_mistaken(op, late)))
+        int late = operation_take_late(op);
+        if (late)
             return late;
     }
     for (;;) {

@@ -255,6 +255,7 @@ ssize_t fault_readv(int fd, const struct iovec *parts, int count);
 ssize_t fault_pwritev(int fd, const struct iovec *parts, int count, off_t offset);
 ssize_t fault_writev(int fd, const struct iovec *parts, int count);
 ssize_t fault_sendfile(int to, int from, off_t *offset, size_t size);
+ssize_t fault_splice(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags);
 ssize_t fault_copy_file_range(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags);
 int fault_fsync(int fd);
 int fault_fdatasync(int fd);
@@ -718,6 +719,11 @@ ssize_t fault_writev(int fd, const struct iovec *parts, int count)
 ssize_t fault_sendfile(int to, int from, off_t *offset, size_t size)
 {
     return refused(PART_sendfile) ? -1 : sendfile(to, from, offset, size);
+}
+
+ssize_t fault_splice(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags)
+{
+    return refused(PART_splice) ? -1 : splice(from, from_offset, to, to_offset, size, flags);
 }
 
 ssize_t fault_copy_file_range(int from, off_t *from_offset, int to, off_t *to_offset, size_t size, unsigned flags)

@@ -15,6 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 /* The library's free: calls.c. */
@@ -67,6 +69,26 @@ static void send_bytes(const struct place *place)
     FAULT_FD int out = ends[0], in = ends[1];
     FAULT_CHECK(strand_must(strand_file_send(fd, in, 2, 0)) == 2);
     FAULT_CHECK(strand_must(strand_read_all(out, bytes, 2)) == 2 && memcmp(bytes, "mo", 2) == 0);
+}
+
+/* From a pipe, which the system moves to the file, from a connection, and from a file. */
+static void splice_bytes(void)
+{
+    int ends[2], pair[2];
+    char bytes[8] = "";
+    FAULT_FD int file = memfd_create("file", MFD_CLOEXEC);
+    FAULT_CHECK(file >= 0);
+    strand_must(strand_pipe(ends));
+    FAULT_FD int out = ends[0], in = ends[1];
+    FAULT_CHECK(strand_must(strand_write_all(in, "ab", 2)) == 2);
+    FAULT_CHECK(strand_must(strand_splice(out, file, 2, NULL)) == 2);
+    FAULT_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) == 0);
+    FAULT_FD int near = pair[0], far = pair[1];
+    FAULT_CHECK(strand_must(strand_write_all(near, "cd", 2)) == 2);
+    FAULT_CHECK(strand_must(strand_splice(far, file, 2, NULL)) == 2);
+    FAULT_CHECK(lseek(file, 1, SEEK_SET) == 1);
+    FAULT_CHECK(strand_must(strand_splice(file, in, UINT64_MAX, NULL)) == 3);
+    FAULT_CHECK(strand_must(strand_read_all(out, bytes, 3)) == 3 && strcmp(bytes, "bcd") == 0);
 }
 
 static void change_names(const struct place *place)
@@ -150,6 +172,7 @@ static void *root(void *arg)
     place.dir = (int)strand_must(strand_file_open(AT_FDCWD, place.path, O_RDONLY | O_DIRECTORY, 0));
     put_bytes(&place);
     send_bytes(&place);
+    splice_bytes();
     change_names(&place);
     list(&place);
     replace(&place);

@@ -16,6 +16,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* The library's free: calls.c. */
+void fault_free(void *memory);
+
 enum { MUCH = 200 * 1024 };
 static char sent[MUCH], received[MUCH];
 
@@ -192,6 +195,44 @@ static void tcp_sockets(const char *listen_at, const char *dial)
     FAULT_CHECK(right);
 }
 
+struct relay {
+    int from, to;
+    strand_spliced spliced;
+};
+
+static void relay_end(struct relay *relay)
+{
+    fault_free(relay->spliced.rest);
+}
+
+static void *relay_all(void *arg)
+{
+    struct relay *relay = arg;
+    strand_must(strand_splice(relay->from, relay->to, UINT64_MAX, &relay->spliced));
+    return arg;
+}
+
+/* Between two connections, and in the middle it is interrupted: what is on its way is the caller's. */
+static void relays(void)
+{
+    int fds[4];
+    char text[8] = {0};
+    for (int i = 0; i < 4; i += 2)
+        FAULT_CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, &fds[i]) == 0);
+    FAULT_FD int source = fds[0], from = fds[1], to = fds[2], target = fds[3];
+    struct relay relay __attribute__((cleanup(relay_end))) = {from, to, {0}};
+    FAULT_CHECK(strand_must(strand_write_all(source, "abcd", 4)) == 4);
+    FAULT_CHECK(strand_must(strand_splice(from, to, 3, &relay.spliced)) == 3);
+    STRAND_SCOPE(scope);
+    strand child = strand_spawn(scope, relay_all, &relay);
+    int64_t got = strand_must(strand_read_all(target, text, 4));
+    if (got < 4) /* the error comes with the next one */
+        got += strand_must(strand_read(target, text + got, (size_t)(4 - got)));
+    strand_cancel(child, NULL);
+    strand_wait(child);
+    FAULT_CHECK(got == 4 && strcmp(text, "abcd") == 0 && relay.spliced.moved == 4);
+}
+
 static void *pipes_and_files(void *arg)
 {
     (void)arg;
@@ -213,6 +254,7 @@ static void *sockets(void *arg)
     FAULT_FD int in = fds[0];
     FAULT_FD int out = fds[1];
     pump((struct ends){in, out});
+    relays();
     return FAULT_DONE;
 }
 

@@ -253,6 +253,7 @@ static inline int64_t receive_passed(struct things *t)
     ROW(strand_read_all, "strand_read_all", strand_read_all(t->in[0], &t->byte, 1))                                    \
     ROW(strand_write, "strand_write", strand_write(t->out[1], "w", 1))                                                 \
     ROW(strand_write_all, "strand_write_all", strand_write_all(t->out[1], "w", 1))                                     \
+    ROW(strand_splice, "strand_splice", strand_splice(t->in[0], t->copy, 1, NULL))                                     \
     ROW(strand_readv, "strand_readv", strand_readv(t->in[0], &(struct iovec){&t->byte, 1}, 1))                         \
     ROW(strand_writev, "strand_writev", strand_writev(t->out[1], &(struct iovec){&t->byte, 1}, 1))                     \
     ROW(strand_writev_all, "strand_writev_all", strand_writev_all(t->out[1], &(struct iovec){&t->byte, 1}, 1))         \

@@ -9,7 +9,7 @@
 #define SUITE file_send
 #define ONE_SEED_IN 10 /* the system copies files in most of the time */
 #include "blocker.h"
-#include "ends.h"
+#include "counted.h"
 
 #include "strand/exception.h"
 #include "strand/file.h"
@@ -74,20 +74,6 @@ ssize_t sendfile(int to, int from, off_t *offset, size_t size)
 
 /* ---- ends and files ---------------------------------------------------------------------------- */
 
-/* The library has not made them, and they block. */
-static struct ends of_blocking(void)
-{
-    int fds[2];
-    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds), 0);
-    return (struct ends){fds[0], fds[1]};
-}
-
-/* Byte `at` of each file here; the period is no power of two. */
-static unsigned char byte_at(uint64_t at)
-{
-    return (unsigned char)(at % 251);
-}
-
 static int file_of(size_t size)
 {
     int fd = memfd_create("file", MFD_CLOEXEC);
@@ -105,30 +91,6 @@ static void close_file(const int *fd)
     CHECK_EQ(strand_close(*fd), 0);
 }
 #define FILE_OF(name, size) __attribute__((cleanup(close_file))) const int name = file_of(size)
-
-struct reader {
-    int fd;
-    uint64_t at;  /* of the next byte in the file */
-    uint64_t got; /* so far */
-};
-
-static void *read_to_the_end(void *arg)
-{
-    struct reader *reader = arg;
-    enum { ROOM = 1 << 16 };
-    unsigned char *buffer = malloc(ROOM);
-    int64_t got;
-    CHECK(buffer);
-    while ((got = strand_read(reader->fd, buffer, ROOM)) > 0) {
-        for (int64_t i = 0; i < got; i++)
-            if (buffer[i] != byte_at(reader->at + (uint64_t)i))
-                CHECK_FAIL("byte %lld is a wrong one", (long long)(reader->at + (uint64_t)i));
-        reader->at += (uint64_t)got;
-        reader->got += (uint64_t)got;
-    }
-    free(buffer);
-    return arg;
-}
 
 /* ---- the bytes --------------------------------------------------------------------------------- */
 

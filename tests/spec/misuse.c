@@ -145,7 +145,7 @@ TEST_PROGRAM(misuse_of_files_is_reported)
 
 TEST_PROGRAM(misuse_of_sockets_is_reported)
 {
-    check_cases("socket_misuse", 30);
+    check_cases("socket_misuse", 31);
 }
 
 TEST_PROGRAM(misuse_of_ports_is_reported)
