@@ -682,14 +682,23 @@ $(OUT)/instructions: $(test-objects)/instructions/instructions.o $(OUT)/libstran
 	$(call link,$(CC),-l:libboost_context.a)
 $(OUT)/planted/%: $(test-objects)/planted/%.o $(library)
 	$(call link,$(CC))
-# The library with other names for what it calls: those of tests/fault/calls.c.
-$(OUT)/obj/fault/libstrand.o: $(OUT)/obj/libstrand.o tests/fault/calls.def
+# The library and its satellites with other names for what they call: those of tests/fault/calls.c, names_calls.c and so on.
+# renamed PREFIX: by the table that follows the object
+define renamed
 	mkdir -p $(@D)
 	$(call say,RENAME,$@)
-	sed -n 's/^\(FAILS\|WATCHED\|SAME\)(\([A-Za-z0-9_]*\),.*/\2 fault_\2/p' tests/fault/calls.def | sort -u >$(@D)/names
-	objcopy --redefine-syms=$(@D)/names $< $@
-$(fault): $(patsubst tests/%.c,$(test-objects)/%.o,$(wildcard tests/fault/*.c)) $(OUT)/obj/fault/libstrand.o
-	$(call link,$(CC))
+	sed -n 's/^\(FAILS\|WATCHED\|SAME\)(\([A-Za-z0-9_]*\),.*/\2 $(1)_\2/p' $(filter %.def,$^) | sort -u >$@.names
+	objcopy --redefine-syms=$@.names $< $@
+endef
+$(OUT)/obj/fault/libstrand.o: $(OUT)/obj/libstrand.o tests/fault/calls.def
+	$(call renamed,fault)
+$(OUT)/obj/fault/libstrand-%.o: $(OUT)/obj/libstrand-%.o tests/fault/%_calls.def
+	$(call renamed,fault_$*)
+fault-satellites := $(foreach s,$(built-satellites),$(if $(wildcard tests/fault/$(s)_calls.def),$(s)))
+fault-sources := $(filter-out $(foreach s,$(missing-satellites),tests/fault/$(s).c tests/fault/$(s)_%),$(wildcard tests/fault/*.c))
+$(test-objects)/fault/%.o: private test-defines += $(foreach s,$(fault-satellites),-DFAULT_$(shell echo $(s) | tr a-z A-Z))
+$(fault): $(fault-sources:tests/%.c=$(test-objects)/%.o) $(fault-satellites:%=$(OUT)/obj/fault/libstrand-%.o) $(OUT)/obj/fault/libstrand.o
+	$(call link,$(CC),$(foreach s,$(fault-satellites),$(call foreign-libraries,$(s))))
 $(OUT)/tree: $(fuzzer) $(library)
 	$(call link,$(CC),-fsanitize=fuzzer)
 $(OUT)/requests: $(request-fuzzer) $(library)
@@ -838,10 +847,10 @@ do-coverage: $(unit) $(spec) $(stress) $(programs) $(httpd) $(sim) $(OUT)/exampl
 	exit $$status
 
 do-fault: do-lib $(fault)
-	$(if $(filter release,$(MODE)),tools/check-fault.sh $(OUT))
+	$(if $(filter release,$(MODE)),tools/check-fault.sh $(OUT) $(fault-satellites))
 	JOBS=$(JOBS) $(fault) $(if $(SHORT),--short) $(if $(ALL),--all) $(TESTS)
 
-all-sources := $(filter-out $(foreach s,$(missing-satellites),tests/spec/$(s)_%),$(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz fuzz/httpd fuzz/proxy sizes instructions,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc)))
+all-sources := $(filter-out $(foreach s,$(missing-satellites),tests/spec/$(s)_% tests/fault/$(s).c tests/fault/$(s)_%),$(foreach d,harness spec stress unit sim programs planted httpd turtle fault fuzz fuzz/httpd fuzz/proxy sizes instructions,$(wildcard tests/$(d)/*.c tests/$(d)/*.cc)))
 do-objects: $(lib-objects) $(foreach s,$(built-satellites),$(call satellite-objects,$(s))) $(patsubst tests/%,$(test-objects)/%.o,$(basename $(all-sources))) \
 	$(patsubst %,$(OUT)/obj/%.o,$(basename $(example-sources) $(bench-sources)))
 
@@ -875,7 +884,7 @@ check-models:
 check-mutants:
 	JOBS=$(JOBS) tools/check-mutants.sh
 check-fault: do-lib
-	tools/check-fault.sh $(OUT)
+	tools/check-fault.sh $(OUT) $(fault-satellites)
 
 check-format:
 	FORMAT=$(FORMAT) tools/check-format.sh $(formatted)

@@ -47,11 +47,12 @@ const char *names_words(int code);
 
 struct names_channel {
     ares_channel ares;
-    int refused; /* the errno code of the last socket, if the system has refused it; or 0 */
-    int answer;  /* the code of the last answer that a server has sent; 0: it was good */
-    bool asked;  /* c-ares has wanted a socket */
-    bool done;   /* the callback has come */
-    int status;  /* of the callback */
+    int refused;   /* the errno code of the last socket, if the system has refused it; or 0 */
+    int answer;    /* the code of the last answer that a server has sent; 0: it was good */
+    bool asked;    /* c-ares has wanted a socket */
+    bool answered; /* a server has sent an answer */
+    bool done;     /* the callback has come */
+    int status;    /* of the callback */
 };
 
 /* lookups: where c-ares looks, in this order: 'f' the hosts file, 'b' the name servers; NULL: as the system's files
@@ -60,14 +61,18 @@ int names_channel_open(struct names_channel *channel, const struct names_config 
 void names_channel_close(struct names_channel *channel);
 /* Wait until the callback has come. */
 void names_channel_wait(struct names_channel *channel);
+/* By the answers: what c-ares has called ARES_ENOTFOUND, where it says so of each failure. Returns a status. */
+int names_channel_missing(const struct names_channel *channel);
 
 /* ---- names_system.c: what the system does ---- */
 
 extern const struct ares_socket_functions names_sockets;
-/* Add an address to a list, with the list's port. Returns false for a family that is neither IPv4 nor IPv6. */
-bool names_list_add(strand_names_list *list, const struct sockaddr *address, int ttl_s);
-/* Add the addresses that a number stands for: none, or one of that family (0: any). Returns their number. */
-size_t names_list_add_number(strand_names_list *list, const char *number, int family);
+/* Add an address to a list, with the list's port. Returns 1, 0 for a family that is neither IPv4 nor IPv6, or a negated
+ * errno code: there was no memory. */
+int names_list_add(strand_names_list *list, const struct sockaddr *address, int ttl_s);
+/* Add the addresses that a number stands for: none, or one of that family (0: any). Returns their
+ * number, or a negated errno code. */
+int names_list_add_number(strand_names_list *list, const char *number, int family);
 /* Whether the environment names a file of aliases (hostname(7)). */
 bool names_system_has_aliases(void);
 /* Whether nsswitch.conf lists a source of hosts that c-ares does not know. Returns 1, 0 or a negated errno code. */

@@ -100,3 +100,12 @@ void names_channel_wait(struct names_channel *channel)
     if (channel->status == ARES_ECONNREFUSED) /* also where nsswitch.conf lists no name servers */
         channel->status = channel->asked ? status_of(channel->answer) : ARES_ENOTFOUND;
 }
+
+int names_channel_missing(const struct names_channel *channel)
+{
+    enum { GOOD = 0, NO_SUCH_NAME = 3 };
+    if (!channel->answered)
+        return ARES_ETIMEOUT;
+    bool missing = channel->answer == GOOD || channel->answer == NO_SUCH_NAME;
+    return missing ? ARES_ENOTFOUND : status_of(channel->answer);
+}

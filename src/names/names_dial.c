@@ -45,6 +45,7 @@ struct race {
     struct names_search *search; /* NULL: the first look-ups are the last ones */
     size_t step;                 /* the next name of the search */
     bool settled;                /* the place of the last look-ups has the host, or does not say so */
+    bool no_memory;              /* a look-up has had none for its answer */
     strand lookups[FAMILIES];    /* {0}: it has ended, or never began */
     struct answer *answers[FAMILIES];
     size_t next[FAMILIES]; /* the first address that was not tried */
@@ -150,6 +151,7 @@ static void end_lookup(struct race *race, int i)
     race->lookups[i] = (strand){{0, 0}};
     free_answer(race->answers[i]); /* that of the place before */
     race->answers[i] = answer;
+    race->no_memory |= !answer;
     if (!answer || answer->code != -ENOENT)
         race->settled = true;
     if (!race->resolved.ns && i == FOUR && answer && answer->list)
@@ -418,8 +420,9 @@ static int fail(struct race *race)
                                         : names_fail(race->config, -ENOENT, "%s: there is no such name", race->host);
     if (!race->begun)
         return names_fail(race->config, worst->code, "%s", worst->why);
-    if (worst && worst->code != -ENOENT)
-        say(race, "; not all addresses are known: %s", worst->why);
+    bool no_memory = race->no_memory && !(worst && worst->code != -ENOENT);
+    if (no_memory || (worst && worst->code != -ENOENT))
+        say(race, "; not all addresses are known: %s", no_memory ? "there is no memory" : worst->why);
     return names_fail(race->config, race->code, "%s%s", race->host, race->why);
 }
 

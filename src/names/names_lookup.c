@@ -88,10 +88,11 @@ static void found(void *arg, int status, int timeouts, struct ares_addrinfo *ans
         count++;
     finding->list =
         names_list_make(count, canonical_of(answer, answer->name ? answer->name : finding->host), finding->port);
-    for (const struct ares_addrinfo_node *at = answer->nodes; finding->list && at; at = at->ai_next)
-        (void)names_list_add(finding->list, at->ai_addr, at->ai_ttl);
+    int added = 0;
+    for (const struct ares_addrinfo_node *at = answer->nodes; finding->list && at && added >= 0; at = at->ai_next)
+        added = names_list_add(finding->list, at->ai_addr, at->ai_ttl);
     ares_freeaddrinfo(answer);
-    if (!finding->list)
+    if (!finding->list || added < 0)
         finding->channel.status = ARES_ENOMEM;
     else if (!finding->list->count)
         finding->channel.status = ARES_ENODATA;
@@ -168,12 +169,15 @@ int names_find_number(const struct names_config *config, const char *host, int p
     strand_names_list *list = names_list_make(1, text, port);
     if (!list)
         return names_fail(config, -ENOMEM, "there is no memory");
-    if (names_list_add_number(list, text, family)) {
+    int added = names_list_add_number(list, text, family);
+    if (added > 0) {
         *out = list;
         return 1;
     }
-    bool other = names_list_add_number(list, text, 0);
+    int other = added ? added : names_list_add_number(list, text, 0);
     free(list);
+    if (other < 0)
+        return names_fail(config, other, "%s: %s", host, names_words(other));
     if (other)
         return names_fail(config, -ENOENT, "%s: the address is not of IPv%d", host, family);
     return bracketed ? names_fail(config, -EINVAL, "%s: there is no IPv6 address in the brackets", host) : 0;

@@ -34,6 +34,22 @@ static void begin_reverse(struct naming *naming, const strand_names_address *add
                      ARES_NI_LOOKUPHOST | ARES_NI_NAMEREQD, named, naming);
 }
 
+/* What c-ares means by ARES_ENOTFOUND, which it says of each failure. If it should have asked the name servers and has
+ * not, there was no memory for the question. */
+static int missing(const struct names_channel *channel)
+{
+    STRAND_NO_SUSPEND;
+    struct ares_options options = {.lookups = NULL};
+    int mask;
+    if (channel->asked)
+        return names_channel_missing(channel);
+    if (ares_save_options(channel->ares, &options, &mask) != ARES_SUCCESS)
+        return ARES_ENOMEM;
+    bool asks = options.lookups && strchr(options.lookups, 'b') && options.nservers;
+    ares_destroy_options(&options);
+    return asks ? ARES_ENOMEM : ARES_ENOTFOUND;
+}
+
 static int reverse_by_ares(const struct names_config *config, const strand_names_address *address, char **name)
 {
     __attribute__((cleanup(end))) struct naming naming = {.name = NULL};
@@ -43,6 +59,8 @@ static int reverse_by_ares(const struct names_config *config, const strand_names
         names_channel_wait(&naming.channel);
         status = naming.channel.status;
     }
+    if (status == ARES_ENOTFOUND)
+        status = missing(&naming.channel);
     if (status != ARES_SUCCESS)
         return names_fail_by(config, status, naming.channel.refused, address->number);
     *name = naming.name;
@@ -75,9 +93,11 @@ int strand_names_reverse(const char *address, const strand_names_attr *attr, cha
     strand_names_list *list = names_list_make(1, "", 0);
     if (!list)
         return names_fail(&config, -ENOMEM, "there is no memory");
-    size_t count = take_number(address, number, sizeof number) ? names_list_add_number(list, number, 0) : 0;
-    strand_names_address found = count ? list->addresses[0] : (strand_names_address){.family = 0};
+    int count = take_number(address, number, sizeof number) ? names_list_add_number(list, number, 0) : 0;
+    strand_names_address found = count > 0 ? list->addresses[0] : (strand_names_address){.family = 0};
     free(list);
+    if (count < 0)
+        return names_fail(&config, count, "%s: %s", address, names_words(count));
     if (!count)
         return names_fail(&config, -EINVAL, "%s is no address", address);
     if (config.attr.table)

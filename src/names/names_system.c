@@ -49,8 +49,10 @@ static ares_ssize_t receive(ares_socket_t fd, void *buffer, size_t size, int fla
 {
     struct names_channel *channel = arg;
     ares_ssize_t got = recvfrom(fd, buffer, size, flags, from, length);
-    if (from && got > ANSWER_CODE) /* a datagram: c-ares asks others if a server fails, and does not say why it did */
+    if (from && got > ANSWER_CODE) { /* a datagram: c-ares asks others if a server fails, and does not say why it did */
         channel->answer = ((const unsigned char *)buffer)[ANSWER_CODE] & 15;
+        channel->answered = true;
+    }
     return got;
 }
 
@@ -72,11 +74,24 @@ const struct ares_socket_functions names_sockets = {.asocket = make_socket,
 
 /* ---- addresses in words ---------------------------------------------------------------------------------------- */
 
-bool names_list_add(strand_names_list *list, const struct sockaddr *address, int ttl_s)
+/* error: of getaddrinfo or getnameinfo for a number; code: errno after it. Returns 0 if it says that there is none. */
+static int refusal(int error, int code)
+{
+    switch (error) {
+    case EAI_MEMORY:
+        return -ENOMEM;
+    case EAI_SYSTEM:
+        return code > 0 ? -code : -EIO;
+    default:
+        return 0;
+    }
+}
+
+int names_list_add(strand_names_list *list, const struct sockaddr *address, int ttl_s)
 {
     strand_names_address *out = (strand_names_address *)(list + 1) + list->count;
     if (address->sa_family != AF_INET && address->sa_family != AF_INET6)
-        return false;
+        return 0;
     out->family = address->sa_family == AF_INET ? 4 : 6;
     out->ttl_s = ttl_s;
     out->length = address->sa_family == AF_INET ? sizeof(struct sockaddr_in) : sizeof(struct sockaddr_in6);
@@ -84,19 +99,21 @@ bool names_list_add(strand_names_list *list, const struct sockaddr *address, int
     uint16_t port = htons((uint16_t)list->port);
     size_t at = out->family == 4 ? offsetof(struct sockaddr_in, sin_port) : offsetof(struct sockaddr_in6, sin6_port);
     memcpy((char *)out->socket_address + at, &port, sizeof port);
-    if (getnameinfo(address, out->length, out->number, sizeof out->number, NULL, 0, NI_NUMERICHOST) != 0)
-        return false;
+    int error = getnameinfo(address, out->length, out->number, sizeof out->number, NULL, 0, NI_NUMERICHOST);
+    if (error)
+        return refusal(error, errno);
     list->count++;
-    return true;
+    return 1;
 }
 
-size_t names_list_add_number(strand_names_list *list, const char *number, int family)
+int names_list_add_number(strand_names_list *list, const char *number, int family)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *found;
-    if (getaddrinfo(number, NULL, &hints, &found) != 0)
-        return 0;
+    int error = getaddrinfo(number, NULL, &hints, &found);
+    if (error)
+        return refusal(error, errno);
     bool fits = !family || found->ai_family == (family == 4 ? AF_INET : AF_INET6);
-    bool added = fits && names_list_add(list, found->ai_addr, 0);
+    int added = fits ? names_list_add(list, found->ai_addr, 0) : 0;
     freeaddrinfo(found);
     return added;
 }
@@ -172,6 +189,21 @@ static int ask_system(const struct names_config *config, const char *host, const
     return *out ? 0 : fail_by_system(config, asked->error, asked->code, host ? host : service);
 }
 
+/* Returns NULL without memory. */
+static strand_names_list *copy_all(const struct addrinfo *found, const char *host, int port)
+{
+    size_t count = 0;
+    for (const struct addrinfo *at = found; at; at = at->ai_next)
+        count++;
+    strand_names_list *list = names_list_make(count, found->ai_canonname ? found->ai_canonname : host, port);
+    for (const struct addrinfo *at = found; list && at; at = at->ai_next)
+        if (names_list_add(list, at->ai_addr, 0) < 0) {
+            free(list);
+            return NULL;
+        }
+    return list;
+}
+
 int names_system_find(const struct names_config *config, const char *host, int port, int family,
                       strand_names_list **out)
 {
@@ -179,12 +211,7 @@ int names_system_find(const struct names_config *config, const char *host, int p
     int error = ask_system(config, host, NULL, family, &found);
     if (error)
         return error;
-    size_t count = 0;
-    for (const struct addrinfo *at = found; at; at = at->ai_next)
-        count++;
-    *out = names_list_make(count, found->ai_canonname ? found->ai_canonname : host, port);
-    for (const struct addrinfo *at = found; *out && at; at = at->ai_next)
-        (void)names_list_add(*out, at->ai_addr, 0);
+    *out = copy_all(found, host, port);
     freeaddrinfo(found);
     return *out ? 0 : names_fail(config, -ENOMEM, "there is no memory");
 }

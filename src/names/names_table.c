@@ -33,16 +33,19 @@ static int64_t await(const struct names_config *config, const char *name, int fa
     return error ? error : size;
 }
 
-static void add_all(strand_names_list *list, const strand_names_entry *entry, int family)
+/* Returns 0 or a negated errno code. */
+static int add_all(strand_names_list *list, const strand_names_entry *entry, int family)
 {
+    int added = 0;
     static const char space[] = " ";
     char number[STRAND_NAMES_NUMBER];
-    for (const char *at = entry->addresses; at && *at; at += strspn(at, space)) {
+    for (const char *at = entry->addresses; at && *at && added >= 0; at += strspn(at, space)) {
         size_t length = strcspn(at, space);
         snprintf(number, sizeof number, "%.*s", (int)length, at);
-        (void)names_list_add_number(list, number, family ? family : entry->family);
+        added = names_list_add_number(list, number, family ? family : entry->family);
         at += length;
     }
+    return added < 0 ? added : 0;
 }
 
 static int fail(const struct names_config *config, const char *name, int64_t result)
@@ -59,9 +62,14 @@ int names_table_find(const struct names_config *config, const char *host, int po
     strand_names_list *list = names_list_make((size_t)size / 2 + 1, host, port); /* an address has two bytes at least */
     if (!list)
         return names_fail(config, -ENOMEM, "there is no memory");
-    for (size_t i = 0; i < config->attr.table_count; i++)
+    int error = 0;
+    for (size_t i = 0; i < config->attr.table_count && !error; i++)
         if (answers(&config->attr.table[i], host, family))
-            add_all(list, &config->attr.table[i], family);
+            error = add_all(list, &config->attr.table[i], family);
+    if (error) {
+        free(list);
+        return fail(config, host, error);
+    }
     if (!list->count) {
         free(list);
         return names_fail(config, -ENOENT, "%s: the name has no such record", host);

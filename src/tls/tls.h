@@ -250,8 +250,8 @@ bool tls_staple_ask(strand_tls *tls);
 
 /* ---- tls_process.c ------------------------------------------------------------------------------------------ */
 
-/** The lock of all links between contexts, or NULL without memory. */
-CRYPTO_RWLOCK *tls_links_lock(void);
+/** The lock of all links between contexts. */
+pthread_rwlock_t *tls_links_lock(void);
 
 /* ---- tls_names.c -------------------------------------------------------------------------------------------- */
 
@@ -267,6 +267,10 @@ int tls_names_choose(SSL *ssl, int *alert, void *context);
 BIO *tls_file_append(const char *path);
 /** A file to read. NULL, with a reason in OpenSSL's queue, if it can't be opened or is a directory. */
 BIO *tls_file_read(const char *path);
+/** Take the lock of all links, for reading or for writing, and give it back. */
+void tls_links_read(void);
+void tls_links_write(void);
+void tls_links_leave(void);
 
 /* ---- tls_bytes.c -------------------------------------------------------------------------------------------- */
 

@@ -297,7 +297,7 @@ strand_tls_context *strand_tls_context_open(const strand_tls_attr *given)
     context->lock = CRYPTO_THREAD_lock_new();
     context->carrier = tls_carrier_open();
     context->ssl = SSL_CTX_new(TLS_method());
-    if (!tls_links_lock() || !context->lock || !context->carrier || !context->ssl)
+    if (!context->lock || !context->carrier || !context->ssl)
         tls_refuse(-ENOMEM, "no memory", NULL);
     set_rules(context, &attr);
     load_all(context, &attr);

@@ -123,22 +123,20 @@ static strand_tls_context *last_of(strand_tls_context *context)
 
 strand_tls_context *tls_context_current(strand_tls_context *context)
 {
-    CRYPTO_RWLOCK *links = tls_links_lock();
-    CRYPTO_THREAD_read_lock(links);
+    tls_links_read();
     strand_tls_context *current = keep(last_of(context));
-    CRYPTO_THREAD_unlock(links);
+    tls_links_leave();
     return current;
 }
 
 strand_tls_context *tls_context_named(strand_tls_context *context, const char *asked)
 {
-    CRYPTO_RWLOCK *links = tls_links_lock();
-    CRYPTO_THREAD_read_lock(links);
+    tls_links_read();
     struct tls_name *entry = context->names;
     while (entry && !tls_names_fit(entry->name, asked))
         entry = entry->next;
     strand_tls_context *found = entry ? keep(last_of(entry->context)) : NULL;
-    CRYPTO_THREAD_unlock(links);
+    tls_links_leave();
     return found;
 }
 
@@ -146,15 +144,14 @@ int strand_tls_context_replace(strand_tls_context *context, strand_tls_context *
 {
     if (!context || !other)
         return -EINVAL;
-    CRYPTO_RWLOCK *links = tls_links_lock();
-    CRYPTO_THREAD_write_lock(links);
+    tls_links_write();
     strand_tls_context *old = NULL;
     bool cycle = leads_to(other, context); /* [TK1] */
     if (!cycle) {
         old = context->successor;
         context->successor = keep(other);
     }
-    CRYPTO_THREAD_unlock(links);
+    tls_links_leave();
     strand_tls_context_close(old);
     return cycle ? -EINVAL : 0;
 }
@@ -169,8 +166,7 @@ int strand_tls_context_name(strand_tls_context *context, const char *name, stran
         return -ENOMEM;
     *entry = (struct tls_name){.context = other};
     memcpy(entry->name, name, size);
-    CRYPTO_RWLOCK *links = tls_links_lock();
-    CRYPTO_THREAD_write_lock(links);
+    tls_links_write();
     bool cycle = leads_to(other, context); /* [TK1] */
     if (!cycle) {
         struct tls_name **end = &context->names;
@@ -179,7 +175,7 @@ int strand_tls_context_name(strand_tls_context *context, const char *name, stran
         keep(other);
         *end = entry;
     }
-    CRYPTO_THREAD_unlock(links);
+    tls_links_leave();
     if (cycle)
         OPENSSL_free(entry);
     return cycle ? -EINVAL : 0;

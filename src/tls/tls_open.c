@@ -47,10 +47,21 @@ static strand_tls *make(strand_tls_context *context, int fd)
     return tls;
 }
 
+/* A strand takes memory for its first lock, and keeps it. So the one that opens a stream can always close it. Throws
+ * without memory. */
+static void reserve_lock(void)
+{
+    STRAND_SHIELD;
+    strand_mutex unused = STRAND_MUTEX_INIT;
+    strand_mutex_lock(&unused);
+    strand_mutex_unlock(&unused);
+}
+
 static strand_tls *open_stream(strand_tls_context *context, int fd)
 {
     if (!context)
         tls_refuse(-EINVAL, "no context", NULL);
+    reserve_lock();
     strand_tls *tls = make(context, fd);
     if (!tls)
         strand_throw_with(&STRAND_SYSTEM, STRAND_THROW_INFO(.code = -ENOMEM), "a stream of TLS: no memory");

@@ -3,15 +3,10 @@
  */
 #include "tls.h"
 
-static CRYPTO_ONCE once = CRYPTO_ONCE_STATIC_INIT;
-static CRYPTO_RWLOCK *links;
+/* It needs no memory: a process that has had none at its first context could make no context later. */
+static pthread_rwlock_t links = PTHREAD_RWLOCK_INITIALIZER; /* by the header of OpenSSL */
 
-static void open_links(void)
+pthread_rwlock_t *tls_links_lock(void)
 {
-    links = CRYPTO_THREAD_lock_new();
-}
-
-CRYPTO_RWLOCK *tls_links_lock(void)
-{
-    return CRYPTO_THREAD_run_once(&once, open_links) ? links : NULL;
+    return &links;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/err.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -46,4 +47,20 @@ __attribute__((noinline)) BIO *tls_file_append(const char *path)
     if (!file)
         (void)close(fd);
     return file;
+}
+
+/* A lock that is never destroyed, and that no thread takes twice, cannot be refused. */
+void tls_links_read(void)
+{
+    (void)pthread_rwlock_rdlock(tls_links_lock());
+}
+
+void tls_links_write(void)
+{
+    (void)pthread_rwlock_wrlock(tls_links_lock());
+}
+
+void tls_links_leave(void)
+{
+    (void)pthread_rwlock_unlock(tls_links_lock());
 }

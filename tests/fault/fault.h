@@ -3,7 +3,9 @@
  * (a file each), the calls (calls.def, calls.c) and their runner (main.c) have in common.
  *
  * The program is linked with a copy of the library in which the calls have other names (fault_malloc, ...), those of
- * calls.c. So the calls of the workloads, of the C library and of libunwind are not hit.
+ * calls.c. So the calls of the workloads, of the C library and of libunwind are not hit. Each satellite is such a copy,
+ * too, with calls of its own (fault_names_malloc, ...): names_calls.def and names_calls.c, tls_calls.def and
+ * tls_calls.c.
  */
 #ifndef FAULT_H
 #define FAULT_H
@@ -14,6 +16,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* ---- for workloads --------------------------------------------------------------------------------------- */
 
@@ -29,6 +32,9 @@ struct workload {
     strand_fn *root;
     strand_options options;
     const char *variable, *value; /* of the environment; or NULL */
+    void (*prepare)(void);        /* or NULL: called before all points, perhaps again; what it leaves stays */
+    void (*settle)(void);         /* or NULL: called after each run: gives back what the thread keeps */
+    const char *of;               /* a satellite, whose calls alone fail in the short form; or NULL */
     struct workload *next;
 };
 void fault_register(struct workload *workload);
@@ -56,14 +62,18 @@ void fault_close_fd(int *fd);
 
 enum part {
 #define FAILS(symbol, part, ...) PART_##part,
+#define INSIDE(part, ...) PART_##part,
 #define WATCHED(symbol, part, why) PART_##part,
 #define SAME(symbol, part)
 #define SURE(symbol, why)
-#include "calls.def"
+#define FOREIGN(prefix, why)
+#include "all_calls.def"
 #undef FAILS
+#undef INSIDE
 #undef WATCHED
 #undef SAME
 #undef SURE
+#undef FOREIGN
     PARTS
 };
 
@@ -71,7 +81,7 @@ enum must { MUST_TELL, MUST_PASS, MAY_EITHER };
 
 struct failure {
     const char *name;
-    int error;
+    int error, code; /* a report has this code, above 0; or any, if it is 0 */
     enum must must;
     bool once;  /* never for ever */
     bool keeps; /* what should have been given back may stay */
@@ -96,13 +106,22 @@ void fault_disarm(void);
 extern _Atomic long fault_seen[PARTS]; /* calls since */
 extern _Atomic long fault_hits;        /* those that were made to fail */
 
-/* What the library has taken and not given back. */
-enum kind { KIND_BLOCK, KIND_MAPPING, KIND_DESCRIPTOR, KIND_ADDRESSES, KINDS };
+/* What the library has taken and not given back; foreign: what the library below a satellite has. */
+enum kind { KIND_BLOCK, KIND_MAPPING, KIND_DESCRIPTOR, KIND_ADDRESSES, KIND_FOREIGN, KINDS };
 extern const char *const fault_kinds[KINDS];
 long fault_live(enum kind kind);
 /* So many that it gave back without having taken them. */
 extern _Atomic long fault_strange;
 /* Print what is live to standard error, with the addresses of the calls that took it. */
 void fault_print_live(void);
+
+/* For the calls of the satellites. Count a call; true: it has to fail, errno is set. */
+bool fault_refused(enum part part);
+/* The error of the plan. */
+int fault_error(void);
+/* Note that something is taken, at the address of a call, or given back, which it was not if the result is false. */
+void fault_take(enum kind kind, uintptr_t key, size_t size, const void *by);
+bool fault_give(enum kind kind, uintptr_t key, size_t size);
+#define FAULT_CALLER __builtin_extract_return_addr(__builtin_return_address(0))
 
 #endif

@@ -20,7 +20,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
-#include <netdb.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -165,7 +164,8 @@ static int threads(void)
 /* Whatever stays with the process from its first run on is in base. */
 static void compare(const struct point *point, const struct process *before, const struct result *base, long hits)
 {
-    static const struct result none = {.live = {[KIND_BLOCK] = 100, [KIND_MAPPING] = 100}, .opened = 100};
+    static const struct result none = {.live = {[KIND_BLOCK] = 100, [KIND_MAPPING] = 100, [KIND_FOREIGN] = LONG_MAX},
+                                       .opened = 100};
     struct process now;
     if (!base)
         base = &none;
@@ -193,28 +193,11 @@ static void compare(const struct point *point, const struct process *before, con
             wrong("the handler of signal %d has changed", i + 1);
 }
 
-/* The error code that an exception reports. */
-static int code_of(const struct point *point)
-{
-    if (point->plan.part != PART_getaddrinfo)
-        return -point->plan.error;
-    switch (point->plan.error) {
-    case EAI_MEMORY:
-        return -ENOMEM;
-    case EAI_AGAIN:
-        return -EHOSTUNREACH;
-    case EAI_SYSTEM:
-        return -EMFILE;
-    default:
-        return -ENOENT;
-    }
-}
-
 static bool tells(const strand_exception *e, int code)
 {
     if (!e)
         return false;
-    if (strand_exception_is(e, &STRAND_SYSTEM) && strand_exception_code(e) == code)
+    if (strand_exception_is(e, &STRAND_ERROR) && (code ? strand_exception_code(e) == code : strand_exception_code(e)))
         return strchr(strand_exception_text(e), ' ') != NULL;
     if (tells(strand_exception_cause(e), code))
         return true;
@@ -235,6 +218,8 @@ static strand_exception *run_once(const struct point *point)
     options.seed = 1;
     options.threads = strcmp(run_names[point->run], "alone") == 0 ? 1 : 2;
     void *result = strand_run(&options, point->workload->root, NULL);
+    if (point->workload->settle)
+        point->workload->settle();
     if (!e && result != FAULT_DONE)
         wrong("the workload has not come to its end, and nobody says why");
     return e;
@@ -247,7 +232,7 @@ static void judge(const struct point *point, const strand_exception *e, long hit
     if (!e)
         return;
     strand_exception_print(e, 2);
-    if (!hits || !tells(e, code_of(point)))
+    if (!hits || !tells(e, -point->failure->code))
         wrong("this exception does not tell of the error");
     if (point->failure->must == MUST_PASS)
         wrong("the workload should not report this error");
@@ -477,9 +462,13 @@ static void try_workload(const struct workload *workload, int run)
     struct result base;
     time_t begin = time(NULL);
     memset(&of_run, 0, sizeof of_run);
+    if (workload->prepare)
+        workload->prepare();
     if (!count_calls(workload, run, &base))
         return;
     for (int part = 0; part < PARTS; part++) {
+        if (brief && workload->of && strncmp(fault_calls[part].part, workload->of, strlen(workload->of)) != 0)
+            continue;
         struct point point = {.workload = workload, .run = run, .plan.part = (enum part)part};
         reached_by[part] |= base.seen[part] > 0;
         for (int i = 0; i < FAILURES_MOST && fault_calls[part].failures[i].name; i++) {
@@ -553,6 +542,8 @@ static int one_point(const char *text)
                 point.plan.error = point.failure->error;
             }
     point.plan.forever = strcmp(how, "forever") == 0;
+    if (point.workload->prepare)
+        point.workload->prepare();
     execute(&point, NULL, &result);
     fault_print_live();
     printf("%s, %ld calls were made to fail\n", result.outcome == OUTCOME_TOLD ? result.told : "done", result.hits);

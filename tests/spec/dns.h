@@ -50,6 +50,10 @@ static const struct dns_record dns_records[] = {
     {"large.test", ns_t_txt, NULL}, /* more than a datagram holds */
 };
 
+/* Questions for names of 192.0.2.80, which has no answer, and of 192.0.2.81, at which the server fails. */
+#define DNS_MUTE "80.2.0.192.in-addr.arpa"
+#define DNS_FAILS "81.2.0.192.in-addr.arpa"
+
 struct dns {
     int udp, tcp, port;
     _Atomic int asked, by_tcp; /* questions */
@@ -188,7 +192,8 @@ static inline bool dns_answer(struct dns_message *m, bool datagram)
     m->bytes[2] = 0x84;
     m->bytes[3] = 0x80;
     memset(m->bytes + 8, 0, 4);
-    if (strncmp(name, "mute", 4) == 0 || (strcmp(name, "slow6.test") == 0 && type == ns_t_aaaa))
+    if (strncmp(name, "mute", 4) == 0 || strcmp(name, DNS_MUTE) == 0 ||
+        (strcmp(name, "slow6.test") == 0 && type == ns_t_aaaa))
         return false;
     if (strncmp(name, "garbage", 7) == 0) {
         m->bytes[7] = 3; /* three answers, of which there is none */
@@ -202,10 +207,10 @@ static inline bool dns_answer(struct dns_message *m, bool datagram)
     }
     int count = dns_put_records(m, name, type, &known);
     m->bytes[7] = (unsigned char)count;
-    m->bytes[3] |= strncmp(name, "fail", 4) == 0     ? ns_r_servfail
-                   : strncmp(name, "refuse", 6) == 0 ? ns_r_refused
-                   : known                           ? ns_r_noerror
-                                                     : ns_r_nxdomain;
+    m->bytes[3] |= strncmp(name, "fail", 4) == 0 || strcmp(name, DNS_FAILS) == 0 ? ns_r_servfail
+                   : strncmp(name, "refuse", 6) == 0                             ? ns_r_refused
+                   : known                                                       ? ns_r_noerror
+                                                                                 : ns_r_nxdomain;
     if (datagram && m->size > DNS_DATAGRAM) {
         m->bytes[2] |= 2; /* truncated */
         m->bytes[7] = 0;

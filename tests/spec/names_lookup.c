@@ -175,6 +175,23 @@ TEST_REAL_INSIDE(the_name_of_an_address_is_that_of_its_record)
     dns_stop(scope, dns);
 }
 
+/* c-ares says of each failure that there is no such name. */
+TEST_REAL_INSIDE(an_address_whose_servers_fail_has_another_error_than_one_without_a_name)
+{
+    STRAND_SCOPE(scope);
+    struct dns *dns = dns_start(scope);
+    char *name, why[STRAND_NAMES_WHY];
+    const strand_names_attr *attr = STRAND_NAMES_ATTR(.servers = dns->servers, .timeout_ns = STRAND_MS * 20, .tries = 1,
+                                                      .why = why, .why_room = sizeof why);
+    CHECK_EQ(strand_names_reverse("192.0.2.80", attr, &name), -EHOSTUNREACH);
+    CHECK_STR(why, "192.0.2.80: no name server answers");
+    attr = STRAND_NAMES_ATTR(.servers = dns->servers, .why = why, .why_room = sizeof why);
+    CHECK_EQ(strand_names_reverse("192.0.2.81", attr, &name), -EHOSTUNREACH);
+    CHECK_STR(why, "192.0.2.81: the name server reports a failure");
+    CHECK_EQ(strand_names_reverse("192.0.2.99", attr, &name), -ENOENT);
+    dns_stop(scope, dns);
+}
+
 TEST_REAL_INSIDE(services_come_in_the_order_in_which_they_are_tried)
 {
     STRAND_SCOPE(scope);

@@ -25,7 +25,8 @@ static _Atomic int error,
 int getaddrinfo(const char *restrict host, const char *restrict service, const struct addrinfo *restrict hints,
                 struct addrinfo **restrict out)
 {
-    if (host && error && strcmp(host, "bad.test") == 0) {
+    bool number = hints->ai_flags & AI_NUMERICHOST; /* which is no look-up */
+    if (host && error && !number && strcmp(host, "bad.test") == 0) {
         errno = code;
         return error;
     }
