@@ -66,11 +66,20 @@ extern "C" {
 
 /* ---- opening ------------------------------------------------------------------------------------------------ */
 
+/** A flag of strand_file_open: open nothing that is not beneath `dir`. */
+enum { STRAND_FILE_BENEATH = 1 << 30 };
 /**
  * Open a file, as openat(2) does. `flags` are O_RDONLY, O_CREAT, ...; `mode` are the permissions of a file that the
  * call makes, less those of the umask. With O_TMPFILE, `path` is a directory, and the new file has no name there. The
  * descriptor is closed on exec, is not one of the first three, and does not block: opening a FIFO does not wait for the
  * other side (-ENXIO: nobody reads it), and a terminal does not become the controlling one.
+ *
+ * With STRAND_FILE_BENEATH the path may come from someone who is not trusted: no absolute path, "..", or link leads out
+ * of `dir`, also while others change the tree (-EXDEV), and no link of /proc to an open file is followed (-ELOOP). The
+ * system sees to that (openat2(2)); before Linux 5.6, and in a sandbox that does not know the call, this flag returns
+ * -ENOSYS. -EAGAIN: directories of the system were renamed time and again while the call followed a ".."; call it
+ * again. If the system has the names of the path in memory, the calling thread opens the file at once, unless the call
+ * makes or empties one.
  *
  * Returns a descriptor, which the caller closes (strand_close), or a negated errno code. An interrupted call leaves no
  * descriptor behind.

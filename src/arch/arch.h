@@ -614,6 +614,8 @@ int64_t arch_write(int fd, const void *bytes, size_t size);
 struct stat;
 enum { ARCH_FILE_CWD = -100 };          /* as `dir`: the working directory */
 enum { ARCH_FILE_CREATES = 020001100 }; /* flags of an open that changes something: O_CREAT, O_TRUNC, O_TMPFILE */
+/* A flag of an open: nothing above `dir` is opened. None of the system's has this bit. */
+enum { ARCH_FILE_BENEATH = 1 << 30 };
 struct arch_file_entry {
     uint64_t inode;
     int type;       /* DT_... */
@@ -639,6 +641,9 @@ int arch_file_truncate(int fd, int64_t size);
 int arch_file_allocate(int fd, int mode, int64_t offset, int64_t size);
 int arch_file_lock(int fd, int type, int64_t offset, int64_t size); /* -EAGAIN: it is taken */
 int arch_file_open(int dir, const char *path, int flags, unsigned mode);
+/* Likewise with ARCH_FILE_BENEATH, if the system has all names of the path in memory. Makes no file, and does not
+ * block: -EAGAIN, or -EINVAL of a system that can't do that. */
+int arch_file_open_now(int dir, const char *path, int flags);
 int arch_file_stat(int dir, const char *path, int flags, struct stat *out);
 int arch_file_rename(int from_dir, const char *from, int to_dir, const char *to, unsigned flags);
 int arch_file_link(int from_dir, const char *from, int to_dir, const char *to, int flags);

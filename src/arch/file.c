@@ -9,10 +9,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -162,9 +164,32 @@ int arch_file_lock(int fd, int type, int64_t offset, int64_t size)
 
 /* ---- names -------------------------------------------------------------------------------------------------- */
 
+enum { OWN_FLAGS = O_CLOEXEC | O_NONBLOCK | O_NOCTTY, BENEATH_TRIES = 100 };
+
+/* Unlike openat, this call refuses flags that have no effect, and a mode without a new file. */
+static int open_beneath(int dir, const char *path, int flags, unsigned mode, uint64_t further)
+{
+    int own = flags & O_PATH ? O_CLOEXEC : OWN_FLAGS;
+    const struct open_how how = {.flags = (uint32_t)((flags & ~ARCH_FILE_BENEATH) | own),
+                                 .mode = flags & ARCH_FILE_CREATES & ~O_TRUNC ? mode & 07777 : 0,
+                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | further};
+    return arch_fd_own((int)syscall(SYS_openat2, dir, path, &how, sizeof how));
+}
+
+int arch_file_open_now(int dir, const char *path, int flags)
+{
+    return open_beneath(dir, path, flags, 0, RESOLVE_CACHED);
+}
+
 int arch_file_open(int dir, const char *path, int flags, unsigned mode)
 {
-    return arch_fd_own(openat(dir, path, flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, (mode_t)mode));
+    if (flags & ARCH_FILE_BENEATH) {
+        int fd = -EAGAIN; /* a directory of the system was renamed while the call followed ".." */
+        for (int i = 0; fd == -EAGAIN && i < BENEATH_TRIES; i++)
+            fd = open_beneath(dir, path, flags, mode, 0);
+        return fd;
+    }
+    return arch_fd_own(openat(dir, path, flags | OWN_FLAGS, (mode_t)mode));
 }
 
 int arch_file_stat(int dir, const char *path, int flags, struct stat *out)

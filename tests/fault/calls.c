@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <linux/membarrier.h>
+#include <linux/openat2.h>
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
@@ -435,6 +436,10 @@ __attribute__((no_sanitize("address"))) long fault_syscall(long number, ...)
     case SYS_write:
         refuse = fault_refused(PART_write_event);
         break;
+    case SYS_openat2:
+        refuse =
+            fault_refused(((const struct open_how *)a[2])->resolve & RESOLVE_CACHED ? PART_openat2_now : PART_openat2);
+        break;
     case SYS_waitid:
         refuse = fault_refused(PART_waitid);
         break;
@@ -458,7 +463,7 @@ __attribute__((no_sanitize("address"))) long fault_syscall(long number, ...)
     long result = syscall(number, a[0], a[1], a[2], a[3], a[4], a[5]);
     if (number == SYS_mmap && result != -1)
         fault_take(KIND_MAPPING, (uintptr_t)result, (size_t)a[1], FAULT_CALLER);
-    if (number == SYS_io_uring_setup && result != -1)
+    if ((number == SYS_io_uring_setup || number == SYS_openat2) && result != -1)
         fault_take(KIND_DESCRIPTOR, (uintptr_t)result + 1, 0, FAULT_CALLER);
     return number == SYS_process_madvise ? many_guards((const struct iovec *)(uintptr_t)a[1], a[2], result) : result;
 }

@@ -91,6 +91,17 @@ static void splice_bytes(void)
     FAULT_CHECK(strand_must(strand_read_all(out, bytes, 3)) == 3 && strcmp(bytes, "bcd") == 0);
 }
 
+static void open_beneath(const struct place *place)
+{
+    FAULT_FD int fd = (int)strand_must(strand_file_open(place->dir, "a", O_RDONLY | STRAND_FILE_BENEATH, 0));
+    FAULT_FD int new =
+        (int)strand_must(strand_file_open(place->dir, "b", O_RDWR | O_CREAT | STRAND_FILE_BENEATH, 0600));
+    int outside = strand_file_open(place->dir, "../x", O_RDONLY | STRAND_FILE_BENEATH, 0);
+    if (outside != -EXDEV)
+        strand_must(outside);
+    FAULT_CHECK(fd >= 0 && new >= 0 && outside == -EXDEV);
+}
+
 static void change_names(const struct place *place)
 {
     struct stat status;
@@ -173,6 +184,7 @@ static void *root(void *arg)
     put_bytes(&place);
     send_bytes(&place);
     splice_bytes();
+    open_beneath(&place);
     change_names(&place);
     list(&place);
     replace(&place);
