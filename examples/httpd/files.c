@@ -59,23 +59,29 @@ static bool remove_dots(char *path)
     return true;
 }
 
-/* A descriptor or a negated errno code. errno is read here, where no switch can come in between. Pipes and devices
- * don't block the open, and are refused after it. */
-__attribute__((noinline)) static int open_once(int root, const char *path)
+/* A descriptor or a negated errno code: EAGAIN if the system has not all names of the path in memory, EINVAL if it
+ * can't tell. errno is read here, where no switch can come in between. The library tries the same, but then it knows
+ * the descriptor, and that makes a request for a file of 4 KiB 7 % dearer. */
+__attribute__((noinline)) static int open_at_once(int root, const char *path)
 {
     const struct open_how how = {.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
-                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+                                 .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS | RESOLVE_CACHED};
     int fd = (int)syscall(SYS_openat2, root, path, &how, sizeof how);
     return fd < 0 ? -errno : fd;
 }
 
-/* The same. The system refuses to follow the ".." of a link while a directory is renamed anywhere (EAGAIN): it is asked
- * again for as long as a request may be worked on. */
-static int open_patiently(const struct server *server, const char *path)
+/* The same; other strands run while the system waits for a disk. Pipes and devices don't block the open, and are
+ * refused after it. The system refuses to follow the ".." of a link while a directory is renamed anywhere (EAGAIN): it
+ * is asked again for as long as a request may be worked on. */
+static int open_patiently(const struct server *server, const char *path, bool *waited)
 {
+    int fd = open_at_once(server->root, path);
+    if (fd != -EAGAIN && fd != -EINVAL)
+        return fd;
+    *waited = true;
     int64_t end = strand_in(server->timeout).ns;
-    int fd;
-    while ((fd = open_once(server->root, path)) == -EAGAIN && strand_now().ns < end)
+    while ((fd = strand_file_open(server->root, path, O_RDONLY | STRAND_FILE_BENEATH, 0)) == -EAGAIN &&
+           strand_now().ns < end)
         strand_yield();
     return fd;
 }
@@ -83,7 +89,8 @@ static int open_patiently(const struct server *server, const char *path)
 /* A status of HTTP; 0: it is open. */
 static int open_beneath(const struct server *server, const char *path, struct file *file)
 {
-    file->fd = open_patiently(server, path);
+    file->waited = false;
+    file->fd = open_patiently(server, path, &file->waited);
     switch (file->fd) {
     case -EAGAIN:
     case -EMFILE:

@@ -95,7 +95,7 @@ int main(int argc, char **argv)
     read_options(&server, argc, argv);
     signal(SIGPIPE, SIG_IGN); /* the log may go to a pipe that nobody reads any more */
     raise_limit();
-    server.root = open(server.directory, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    server.root = open(server.directory, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (server.root < 0)
         fail(server.directory, errno);
     int error = log_open(&server.log, server.log_path);
