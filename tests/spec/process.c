@@ -18,6 +18,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/filter.h>
+#include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -1130,6 +1131,46 @@ TEST_REAL(processes_work_where_the_system_refuses_process_descriptors)
         return;
     }
     CHECK_PTR(strand_run(&options, use_processes, TEST_PTR(1)), TEST_PTR(1));
+}
+
+/* Refuses each further process that is made as the library makes them; not threads, and no process by fork(2). */
+static bool refuse_starts(int error)
+{
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        JUMP_UNLESS(SYS_clone, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+        BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_PIDFD, 0, 1),
+        REFUSE((uint32_t)error),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog program = {sizeof filter / sizeof *filter, filter};
+    return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program) == 0;
+}
+
+/* With memory that is shared, and with a copy of it. */
+TEST_REAL_INSIDE(a_start_that_the_system_refuses_a_process_leaves_nothing)
+{
+    static const int errors[] = {EAGAIN, ENOMEM};
+    static int fd = -7;
+    const strand_process_user me = {.user = geteuid(), .group = getegid()};
+    run_shell("exit 0"); /* the first process makes what stays */
+    for (int i = 0; i < 2; i++) {
+        if (!refuse_starts(errors[i])) {
+            fprintf(stderr, "skipped: the system allows no filter of system calls\n");
+            return;
+        }
+        struct failing failing = {{.argv = ARGV("true"),
+                                   .in = {.kind = STRAND_STDIO_PIPE, .ours = &fd},
+                                   .out = {.kind = STRAND_STDIO_PIPE, .ours = &fd}},
+                                  -errors[i],
+                                  "starting a process: true"};
+        check_failing(&failing);
+        failing.attr.user = &me;
+        check_failing(&failing);
+    }
+    CHECK_EQ(fd, -7);
 }
 
 /* ---- many ---------------------------------------------------------------------------------------- */
