@@ -36,7 +36,7 @@ static inline bool enter_namespaces(int kinds)
 /* Enter a tree of files in which this process alone sees what it mounts. */
 static inline bool enter_files(void)
 {
-    return enter_namespaces(CLONE_NEWNS) && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0;
+    return enter_namespaces(CLONE_NEWNS) && mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) == 0;
 }
 
 /* Put a text in the place of a file, after enter_files. */
@@ -47,7 +47,7 @@ static inline bool replace_file(const char *path, const char *text)
     if (fd < 0)
         return false;
     bool replaced = write(fd, text, strlen(text)) == (ssize_t)strlen(text) && fchmod(fd, 0644) == 0 &&
-                    mount(name, path, NULL, MS_BIND, NULL) == 0;
+                    mount(name, path, "none", MS_BIND, NULL) == 0;
     return close(fd) == 0 && unlink(name) == 0 && replaced;
 }
 

@@ -206,7 +206,7 @@ TEST_INSIDE(a_receiver_waits_for_descriptors)
 TEST_INSIDE(a_descriptor_that_cannot_be_passed_is_an_error_code)
 {
     static int many[300];
-    char byte;
+    char byte = 0;
     int closed = -1, fds[2];
     strand_passed passed = {.size = sizeof passed, .fds = &closed, .fd_count = 1};
     open_pair(SOCK_STREAM);
