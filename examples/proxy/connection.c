@@ -195,8 +195,8 @@ static bool serve_request(struct connection *c)
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
-/* The connection is in the list. False: nothing has come, and it has to end or the time is over. An ordered select would
- * ask the system before each wait; this one asks when another case than the first has happened. */
+/* The connection is in the list. False: nothing has come, and it has to end or the time is over. An ordered select
+ * would ask the system before each wait; this one asks when another case than the first has happened. */
 static bool await_bytes(struct connection *c, int64_t end)
 {
     strand_case cases[] = {
