@@ -106,8 +106,10 @@ enum strand_ready_event { STRAND_READABLE = 1, STRAND_WRITABLE = 2, STRAND_GONE 
 STRAND_BLOCKS int strand_wait_ready(int fd, enum strand_ready_event event);
 
 /** Make the case that a descriptor has an event. It waits in the same queue as readers or writers, so no other strand
- * was notified of the event when it happens. The case's result is that of strand_wait_ready. Cost: a few ns; the select
- * makes a call of poll(2) if the event may have happened, and one after a wait. */
+ * was notified of the event when it happens. Somebody else may have taken what was there before the strand runs:
+ * another process that shares the descriptor, or a strand that reads from a copy of it (dup(2)). The case's result is
+ * that of strand_wait_ready. Cost: a few ns; the select makes a call of poll(2) if the event may have happened, and one
+ * after a wait. In a run of one thread it makes none for the bytes of an accepted connection. */
 strand_case strand_on_ready(int fd, enum strand_ready_event event);
 
 /**

@@ -26,6 +26,7 @@ static void forget(struct descriptor *d)
     atomic_store_explicit(&d->watched, false, memory_order_relaxed);
     atomic_store_explicit(&d->waitless, false, memory_order_relaxed);
     atomic_store_explicit(&d->ours, false, memory_order_relaxed);
+    atomic_store_explicit(&d->sole, false, memory_order_relaxed);
     atomic_store_explicit(&d->compared, false, memory_order_relaxed);
     atomic_store_explicit(&d->known, false, memory_order_relaxed);
     atomic_store_explicit(&d->late, 0, memory_order_relaxed);
@@ -300,15 +301,18 @@ bool descriptor_turn_out(struct thread *thread, struct descriptor *d, enum going
     return first;
 }
 
-bool descriptor_is_replaced(struct thread *thread, struct descriptor *d)
+int descriptor_is_replaced(struct thread *thread, struct descriptor *d)
 {
     if (d->type == ARCH_FD_PLAYED || atomic_load_explicit(&d->ours, memory_order_relaxed))
-        return false;
+        return 0;
     struct arch_fd_object now;
-    if (arch_fd_object(d->fd, &now) < 0 || now.device != d->object.device || now.inode != d->object.inode)
-        return true; /* or it is closed */
+    int error = arch_fd_object(d->fd, &now);
+    if (error)
+        return error == -EBADF ? error : 0; /* a file system may refuse the question */
+    if (now.device != d->object.device || now.inode != d->object.inode)
+        return 1;
     if (now.inode || !atomic_load_explicit(&d->watched, memory_order_relaxed))
-        return false;
+        return 0;
     descriptor_lock(thread, d); /* another pool might get it meanwhile */
     bool gone = atomic_load_explicit(&d->watched, memory_order_relaxed) && !pool_watches(d->pool, d->call, &d->polled);
     descriptor_unlock(thread, d);
@@ -336,6 +340,14 @@ void descriptor_made(int fd)
     else if (!(users & CLOSING) && count_in(thread, d) == 0)
         descriptor_replaced(thread, d); /* strands still wait for an object that was closed elsewhere */
     atomic_store_explicit(&d->ours, true, memory_order_relaxed);
+}
+
+void descriptor_accepted(struct thread *thread, int fd)
+{
+    descriptor_made(fd);
+    struct descriptor *d = descriptor_find_used(thread, fd);
+    if (d)
+        atomic_store_explicit(&d->sole, true, memory_order_relaxed);
 }
 
 struct descriptor *descriptor_find_used(struct thread *thread, int fd)

@@ -31,9 +31,10 @@
  *           come since is reported to the linked node, by the edge or by a new watch, which reports what holds
  *           already [D2]. The poller then decides which of several such descriptors it takes. [D8] a case that has won
  *           asks the system whether the side is ready indeed, because another operation may have taken what was
- *           reported. It need not ask if its baton is `reported` and all operations are on this thread: none of them
- *           has made a call since, and the poller has asked the object. A report of an end, which may be an urgent
- *           byte, is not enough; and the record must be the object's for certain (`ours`).
+ *           reported. It need not ask for bytes if its baton is `reported`, all operations are on this thread, and all
+ *           go through this side (`sole`: no other number, and no other socket's queue): none of them has made a call
+ *           since, and the poller has asked the object. A report of an end, which may be an urgent byte, is not
+ *           enough.
  * ORDERING  [D6] changes of `users` are acquire-release, and loads acquire: what operations did happens before the
  *           number is given back, and a party that finds CLOSING finds how it closes (`going`). `events` is read before
  *           the call, by acquire, and compared under the lock after it: the kernel reports an edge after the bytes are
@@ -75,6 +76,7 @@ struct descriptor {
     _Atomic bool watched;
     _Atomic bool waitless; /* never has to wait: always ready */
     _Atomic bool ours;     /* made by the library: it is closed by strand_close, or forgotten [D4] */
+    _Atomic bool sole;     /* an accepted connection, which has no other number as far as is known [D8] */
     _Atomic bool compared; /* before each operation `object` is compared: its calls may block, or are made elsewhere */
     _Atomic uint8_t going; /* enum going, while CLOSING is set */
     bool ended;            /* the end was reported together with the last bytes: it causes no further event */
@@ -146,8 +148,8 @@ static inline enum going descriptor_going(const struct descriptor *d)
 /* Mark a descriptor as closing, from inside: no further operation enters, and the waiters are claimed and added to
  * woken. Returns false if it was closing already. */
 bool descriptor_turn_out(struct thread *thread, struct descriptor *d, enum going how, struct batch *woken);
-/* From inside: whether another object is behind the number, as far as can be seen now. */
-bool descriptor_is_replaced(struct thread *thread, struct descriptor *d);
+/* From inside: whether another object is behind the number, as far as can be seen now; or -EBADF: there is none. */
+int descriptor_is_replaced(struct thread *thread, struct descriptor *d);
 /* Replace the record, which is out of date. The caller is inside, and leaves. */
 void descriptor_replaced(struct thread *thread, struct descriptor *d);
 /* Forget all about a number. Suspends until the operations inside have left; they return -EBADF. */
@@ -225,6 +227,8 @@ void operations_claim(struct thread *thread, struct descriptor *d, struct batch 
 /* Announce a descriptor that the caller has just made: its number may have been used here before, and been closed
  * elsewhere. Any thread. */
 void descriptor_made(int fd);
+/* Likewise, of a connection that was accepted. */
+void descriptor_accepted(struct thread *thread, int fd);
 /* Close the object behind the number at once (or, if no descriptor is available for a blank, together with the number).
  * The number is returned to the system when the operations under way have left; they return -EBADF. If the number is a
  * new object's already, the call yields until the operations on the old one have left; if it may not suspend, it closes

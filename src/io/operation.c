@@ -95,7 +95,7 @@ static int enter(struct operation *op, int fd, enum side_name side)
     struct descriptor *d;
     int error = descriptor_enter(&op->thread, fd, &d);
     while (!error && UNLIKELY(atomic_load_explicit(&d->compared, memory_order_relaxed)) &&
-           descriptor_is_replaced(op->thread, d)) { /* [D4] */
+           descriptor_is_replaced(op->thread, d) > 0) { /* [D4] */
         descriptor_replaced(op->thread, d);
         error = descriptor_enter(&op->thread, fd, &d);
     }
@@ -177,7 +177,7 @@ static void clear_ready(struct operation *op, bool unless_ended)
 
 int operation_mistaken(struct operation *op, int error)
 {
-    return descriptor_is_replaced(op->thread, op->d) ? begin_again(op) : error;
+    return descriptor_is_replaced(op->thread, op->d) > 0 ? begin_again(op) : error;
 }
 
 int operation_take_late(struct operation *op)
@@ -300,8 +300,9 @@ static int wait_seeded(struct operation *op)
 /* Wait until a call may succeed. */
 static int wait_for_side(struct operation *op)
 {
-    if (!op->waited && UNLIKELY(descriptor_is_replaced(op->thread, op->d))) /* [D4] */
-        return begin_again(op);
+    int replaced = op->waited ? 0 : descriptor_is_replaced(op->thread, op->d); /* [D4] */
+    if (UNLIKELY(replaced))
+        return replaced < 0 ? replaced : begin_again(op);
     struct descriptor *d = op->d;
     struct side *side = op->side;
     struct cb *me = op->me;

@@ -49,11 +49,14 @@ static bool closing(struct descriptor *d)
 /* As descriptor_enter_at_once, but for the object that is behind the number now [D4]. */
 static int enter(struct thread *thread, int fd, struct descriptor **out)
 {
-    int error = descriptor_enter_at_once(thread, fd, out);
-    if (error || !descriptor_is_replaced(thread, *out))
-        return error;
-    descriptor_replaced(thread, *out);
-    return descriptor_enter_at_once(thread, fd, out);
+    int error = descriptor_enter_at_once(thread, fd, out), replaced = error ? 0 : descriptor_is_replaced(thread, *out);
+    if (replaced > 0) {
+        descriptor_replaced(thread, *out);
+        return descriptor_enter_at_once(thread, fd, out);
+    }
+    if (replaced < 0)
+        (void)descriptor_leave(thread, *out);
+    return replaced < 0 ? replaced : error;
 }
 
 /* Without a node. Returns 1, 0, or a negated errno code. */
@@ -118,10 +121,10 @@ int64_t select_io_next_probe(struct thread *thread, const strand_case *c)
 }
 
 /* Whether a case that has won knows that its side is ready [D8]. */
-static bool is_certain(const struct thread *thread, const struct descriptor *d, const struct side *side)
+static bool is_certain(const struct thread *thread, const struct descriptor *d, enum side_name side)
 {
-    return !thread->concurrent && !thread->platform && side->reported &&
-           atomic_load_explicit(&d->ours, memory_order_relaxed);
+    return !thread->concurrent && !thread->platform && side == SIDE_IN && d->sides[side].reported &&
+           atomic_load_explicit(&d->sole, memory_order_relaxed);
 }
 
 /* Leave the queue and the descriptor. won: the node has won. Returns 1: ready; 0; or a negated errno code. */
@@ -129,7 +132,7 @@ int select_io_leave(struct thread *thread, strand_case *c, struct wait_node *nod
 {
     struct descriptor *d = select_io_standing(c);
     struct side *side = &d->sides[target.side];
-    int result = !won || closing(d) ? 0 : is_certain(thread, d, side) ? 1 : probe(thread, d, target);
+    int result = !won || closing(d) ? 0 : is_certain(thread, d, target.side) ? 1 : probe(thread, d, target);
     descriptor_count_outside(thread, d, -1);
     descriptor_lock(thread, d);
     if (won && closing(d))

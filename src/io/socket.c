@@ -40,7 +40,7 @@ static int accept_at(int fd, struct arch_name *name, const char *function)
     }
     operation_leave(&op);
     if (got >= 0) {
-        descriptor_made(got);
+        descriptor_accepted(op.thread, got);
         (void)fd_adjust(op.thread, got, arch_fd_no_delay);
     }
     return got;

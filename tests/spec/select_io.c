@@ -2,16 +2,14 @@
  * Descriptors and signals as cases of a select.
  */
 #define SUITE select_io
-#include "ends.h"
+#include "test.h"
 
 #include "strand/chan.h"
 #include "strand/io.h"
 #include "strand/sync.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 typedef STRAND_CHAN(int) numbers;
@@ -182,60 +180,6 @@ TEST_INSIDE(a_select_that_another_case_has_won_leaves_the_descriptor_to_others)
     }
     CHECK_EQ(strand_close(fds[0]), 0);
     CHECK_EQ(strand_close(fds[1]), 0);
-}
-
-static _Atomic bool selected;
-
-static void *select_readable(void *arg)
-{
-    strand_case cases[] = {strand_on_ready(*(int *)arg, STRAND_READABLE), strand_on_time(strand_in(100 * STRAND_S))};
-    CHECK_EQ(strand_select(cases, 2, 0), 0);
-    selected = true;
-    return arg;
-}
-
-static void check_that_it_goes_on_waiting(void)
-{
-    for (int i = 0; i < 20; i++)
-        strand_yield();
-    strand_sleep(STRAND_MS);
-    CHECK(!selected);
-}
-
-/* The reader does not know that nothing is left, and passes its turn on. */
-TEST_INSIDE(a_select_behind_a_reader_waits_on_if_the_reader_has_taken_all)
-{
-    CHECK_EQ(strand_pipe(fds), 0);
-    STRAND_SCOPE(scope);
-    selected = false;
-    strand reader = strand_spawn(scope, read_one, TEST_PTR(1));
-    test_await_blocked("waits for descriptor", 1);
-    strand selects = strand_spawn(scope, select_readable, &fds[0]);
-    test_await_blocked("waits for one of", 1);
-    CHECK_EQ(strand_write_all(fds[1], "x", 1), 1);
-    strand_join(reader);
-    check_that_it_goes_on_waiting();
-    CHECK_EQ(strand_write_all(fds[1], "x", 1), 1);
-    strand_join(selects);
-    CHECK_EQ(strand_close(fds[0]), 0);
-    CHECK_EQ(strand_close(fds[1]), 0);
-}
-
-/* The poller reports it as it reports bytes. */
-TEST_SYSTEM_INSIDE(an_urgent_byte_alone_does_not_end_a_select)
-{
-    ENDS ends = of_tcp();
-    STRAND_SCOPE(scope);
-    selected = false;
-    strand selects = strand_spawn(scope, select_readable, &ends.in);
-    test_await_blocked("waits for one of", 1);
-    CHECK_EQ(send(ends.out, "!", 1, MSG_OOB), 1);
-    struct pollfd urgent = {.fd = ends.in, .events = POLLPRI};
-    while (poll(&urgent, 1, 0) != 1)
-        strand_sleep(20 * STRAND_US);
-    check_that_it_goes_on_waiting();
-    CHECK_EQ(send(ends.out, "x", 1, 0), 1);
-    strand_join(selects);
 }
 
 static void *select_reader(void *arg)
