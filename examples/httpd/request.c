@@ -104,6 +104,8 @@ static bool hosts_are_right(const struct connection *c)
     size_t authority = path.at - url.at, scheme = scheme_length(c);
     if (authority && (authority == scheme || !is_host(c->in + url.at + scheme, authority - scheme)))
         return false;
+    if (authority && scheme == sizeof "https://" - 1 && !c->tls) /* RFC 9110, 7.4 */
+        return false;
     return (request->present[HOST] || c->parser.http_minor == 0) && is_host(c->in + host.at, host.length);
 }
 

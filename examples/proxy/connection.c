@@ -204,7 +204,8 @@ static bool await_bytes(struct connection *c, int64_t end)
         strand_on_event(&c->leave),
         strand_on_time((strand_time){end}),
     };
-    return strand_select(cases, 3, 0) == 0 || !stream_is_quiet(&c->stream);
+    return strand_select(cases, 3, 0) == 0 || (c->stream.tls && strand_tls_pending(c->stream.tls)) ||
+           !stream_is_quiet(&c->stream);
 }
 
 /* The client may still be sending, and closing at once would reset the connection: it would lose the answer. */
@@ -237,16 +238,12 @@ static void next_request(struct connection *c)
     c->framing = (struct framing){.place = BLANK_LINE, .most = FRAMING_MOST};
 }
 
+/* Of TLS a part of a record may come first, as a part of a head may: the rest has the time of a head. */
 static int64_t read_first(struct connection *c)
 {
     const struct limits *limits = &c->server->limits;
-    int64_t end = strand_in(limits->keep_alive).ns, got = -ETIMEDOUT;
-    while (await_bytes(c, end)) {
-        got = stream_take(&c->stream, c->in, HEAD_MOST, limits->head);
-        if (got != -EAGAIN || strand_now().ns >= end)
-            break;
-    }
-    return got;
+    bool came = await_bytes(c, strand_in(limits->keep_alive).ns);
+    return came ? stream_read(&c->stream, c->in, HEAD_MOST, limits->head) : -ETIMEDOUT;
 }
 
 /* False: there is none, and nothing is owed. */
@@ -257,6 +254,8 @@ static bool await_request(struct connection *c)
     enlist(c);
     int64_t got = read_first(c);
     delist(c);
+    if (got == -ETIMEDOUT)
+        stream_end(&c->stream, c->server->limits.idle);
     if (got <= 0)
         return false;
     c->end = (size_t)got;

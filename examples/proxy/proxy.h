@@ -55,14 +55,12 @@ int64_t stream_read(struct stream *stream, void *bytes, size_t size, int64_t lim
 int64_t stream_write(struct stream *stream, const void *bytes, size_t size, int64_t limit);
 /* The case that bytes or the end have come. */
 strand_case stream_case(struct stream *stream);
-/* Read after this case has happened. As stream_read, or -EAGAIN: of TLS, less than a record has come. */
-int64_t stream_take(struct stream *stream, void *bytes, size_t size, int64_t limit);
 /* No more bytes will be written. */
 void stream_end(struct stream *stream, int64_t limit);
 /* The peer must not take what it has got for all: a connection without TLS is reset. */
 void stream_cut(struct stream *stream);
-/* Whether nothing has come, not even the end or a reset. */
-bool stream_is_quiet(struct stream *stream);
+/* Whether the descriptor has nothing, not even the end or a reset. */
+bool stream_is_quiet(const struct stream *stream);
 void stream_close(struct stream *stream);
 
 /* A client that is slow on purpose would hold a backend's permit for as long as it likes. One direction of a stream. */

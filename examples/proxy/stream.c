@@ -26,11 +26,6 @@ strand_case stream_case(struct stream *stream)
     return stream->tls ? strand_on_tls(stream->tls) : strand_on_ready(stream->fd, STRAND_READABLE);
 }
 
-int64_t stream_take(struct stream *stream, void *bytes, size_t size, int64_t limit)
-{
-    return stream->tls ? strand_tls_try_read(stream->tls, bytes, size) : stream_read(stream, bytes, size, limit);
-}
-
 int64_t stream_write(struct stream *stream, const void *bytes, size_t size, int64_t limit)
 {
     STRAND_TRY {
@@ -74,15 +69,10 @@ void stream_close(struct stream *stream)
 }
 
 /* Here errno is read where no switch can come in between. */
-static __attribute__((noinline)) bool has_nothing(int fd)
+__attribute__((noinline)) bool stream_is_quiet(const struct stream *stream)
 {
     char byte;
-    return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
-}
-
-bool stream_is_quiet(struct stream *stream)
-{
-    return !(stream->tls && strand_tls_pending(stream->tls)) && has_nothing(stream->fd);
+    return recv(stream->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
 bool keeps_pace(struct pace *pace, int64_t begun, int64_t bytes, int64_t period)

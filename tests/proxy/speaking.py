@@ -190,6 +190,56 @@ def is_served_by(proxy, trust):
     return status == 200
 
 
+class ByHand:
+    """A client of TLS that sends its bytes in the parts that a test wants."""
+
+    def __init__(self, proxy, trust):
+        self.into, self.out = ssl.MemoryBIO(), ssl.MemoryBIO()
+        context = ssl.create_default_context(cafile=trust)
+        self.tls = context.wrap_bio(self.into, self.out, server_hostname="localhost")
+        self.sock = socket.create_connection(("127.0.0.1", proxy.port), LIMIT)
+        self.call(self.tls.do_handshake)
+        self.sock.sendall(self.out.read())
+
+    def call(self, step, *args):
+        while True:
+            try:
+                return step(*args)
+            except ssl.SSLWantReadError:
+                self.sock.sendall(self.out.read())
+                got = self.sock.recv(65536)
+                check(got, "the connection ends without an end of TLS")
+                self.into.write(got)
+
+    def record(self, data):
+        self.tls.write(data)
+        return self.out.read()
+
+    def read(self):
+        return self.call(self.tls.read, 65536)
+
+
+def tls_requests_in_parts_are_answered_while_draining(folder):
+    get = b"GET / HTTP/1.1\r\nHost: test\r\n\r\n"
+    pem, key = certificate(folder, "parts")
+    args = [f"--certificate={pem}", f"--key={key}", "--drain=100000", "--keep-alive=100000", "--head=100000"]
+    with Proxy(folder, Backend(), args=args) as proxy:
+        half, idle = ByHand(proxy, pem), ByHand(proxy, pem)
+        for client in (half, idle):
+            client.sock.sendall(client.record(get))
+            check(client.read().startswith(b"HTTP/1.1 200 "), "the first answer")
+        record = half.record(get)
+        half.sock.sendall(record[:20])
+        proxy.signal(signal.SIGTERM)
+        same(idle.read(), b"", "an idle connection ends")
+        half.sock.sendall(record[20:])
+        got = half.read()
+        check(got.startswith(b"HTTP/1.1 200 ") and b"close" in got, f"the second answer: {got}")
+        for client in (half, idle):
+            client.sock.close()
+        proxy.stop(ends=True)
+
+
 def websockets_pass_through_tls(folder):
     backend = Backend(talking)
     pem, key = certificate(folder, "own")
@@ -230,6 +280,7 @@ CASES = [
     silent_websockets_end,
     upgrades_that_do_not_pass,
     tls_in_front,
+    tls_requests_in_parts_are_answered_while_draining,
     websockets_pass_through_tls,
     curl_is_content,
 ]
