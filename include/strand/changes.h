@@ -76,8 +76,8 @@ int strand_changes_remove(int changes, int number);
  *
  * Returns how many changes were received, at least one (0 if `count` is 0), or a negated errno code: -EINVAL: `changes`
  * is no descriptor of changes; -EBADF: it is not open, or was closed meanwhile. An interrupted call has received
- * nothing, and no change is lost. Cost: two system calls, and one more for each 16 bytes that a first name exceeds the
- * room of `count` changes of 16 bytes; with a `count` of 17 or more, none.
+ * nothing, and no change is lost. Cost: two system calls. With a `count` below 17 a long name may need more: one for
+ * each 16 bytes by which it exceeds 16 * `count` bytes.
  */
 STRAND_BLOCKS STRAND_CHECKED int strand_changes_receive(int changes, strand_change *list, size_t count);
 

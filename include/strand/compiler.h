@@ -81,7 +81,7 @@ extern struct strand_section_ strand_no_suspend_; /* stands in attributes only *
 #define STRAND_BLOCK_BEGINS_
 #endif
 
-/* gcc takes every call after a try block for one that may come back to it, so it warns of what a loop frees at its end.
+/* gcc assumes that every call after a try block may return to the block, so it warns of what a loop frees at its end.
  * It places the warning at the end of the function, so the warning has to be off from the block on. */
 #if defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 12
 #define STRAND_TRY_COMES_BACK_ _Pragma("GCC diagnostic ignored \"-Wuse-after-free\"")

@@ -233,9 +233,9 @@ STRAND_BLOCKS int strand_file_make_directories(int dir, const char *path, unsign
 /**
  * Remove a file, or a directory with all that is in it. The call removes a symbolic link itself and never follows it,
  * even if other processes change the tree meanwhile. (It does follow links before the last name of the path.) Slashes
- * at the end of the path change nothing: "link/" is the link itself. A directory on which a file system is mounted
- * stays, with all that is in it (-EBUSY; before Linux 5.8 the call takes each directory on another device for one, and
- * no other).
+ * at the end of the path change nothing: "link/" is the link itself. The call does not remove a mount point, or
+ * anything below it, and returns -EBUSY. Before Linux 5.8 it recognises mount points by their device number, so it does
+ * not see one where the same file system is mounted again.
  *
  * Returns 0, also if nothing of that name is there; or a negated errno code. Entries that can't be removed stay, all
  * others are removed, and the call returns the first error. `failed` gets the path of that name and a 0 byte. The path

@@ -13,8 +13,8 @@
  *
  * Suspension: strand_task_rank never suspends, and the functions of a scheduler must not.
  *
- * Cost: a few nanoseconds for strand_task_rank, unless its text says otherwise. What the functions of a scheduler cost,
- * each switch and each wake-up of the pool costs, under the pool's lock.
+ * Cost: a few nanoseconds for strand_task_rank, unless its text says otherwise. Every switch and every wake-up in the
+ * pool calls a function of the scheduler under the pool's lock, and takes as long.
  */
 #ifndef STRAND_SCHEDULER_H
 #define STRAND_SCHEDULER_H

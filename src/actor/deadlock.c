@@ -9,13 +9,13 @@
  *           system.decisions: counts what makes failed actors go on.
  * ORDERING  [A6] a supervisor publishes its wait before it takes the lock of the actor under which it sends, is linked
  *           as a watcher, or is enqueued as a waiter. Afterwards it walks up from that actor, lock by lock, to the
- *           supervisor. A parent that escalates first sets decided_above at the child; then it fails: it sets its own
- *           UNDECIDED, reports to its own parent, and then reads what that one waits for. If that one escalates, too,
- *           it does the same one level higher. If the walk came too early to see one of these flags, then the critical
- *           section of the walk precedes the one that sets the flag, and the wait is published before the last reader
- *           reads it. That reader requests CALL_DEADLOCK_CHECK of each failed child that was escalated, which searches
- *           its own queues and passes the request on to its own children. So either the walk sees all flags, or a
- *           reader sees the wait.
+ *           supervisor. A parent P that escalates (1) sets decided_above in the failed child, (2) sets its own
+ *           UNDECIDED, (3) reports to its supervisor G, and (4) reads the wait that G has published. If G escalates as
+ *           well, G takes the four steps with its own supervisor. If the walk came too early to see one of these
+ *           flags, then the critical section of the walk precedes the one that sets the flag, and the wait is
+ *           published before the last reader reads it. That reader requests CALL_DEADLOCK_CHECK of each failed child
+ *           that was escalated, which searches its own queues and passes the request on to its own children. So either
+ *           the walk sees all flags, or a reader sees the wait.
  *           The walk sees the levels one after the other. It counts only if no decision was made between its beginning
  *           and its end: a level may have failed again after a decision, and its children may go on already [A10].
  * COST      nothing where nothing fails. One more turn for each escalated failure below an actor that fails while its

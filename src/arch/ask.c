@@ -13,6 +13,7 @@
  * NOT DONE  unwinding in the handler: it may have interrupted the unwinder, the loader or malloc. Making the thread
  *           wait in the handler: it may hold a lock that the asker needs. ptrace by a helper process: it ends the same
  *           system calls, and keeps debuggers out.
+ * TESTED BY tests/spec/watchdog.c, tests/spec/busy.c.
  */
 #include "state.h"
 

@@ -25,6 +25,7 @@
  *           callers take permits: a slow disk would fill it although permits are left for others. Growing the pool: a
  *           thread that blocks in the system would take its queue with it. One time limit for all sleepers, by a timer
  *           of the pool: it would wake an idle pool.
+ * TESTED BY tests/models/crew.pml, tests/models/offload.pml, tests/sim/crews.c, tests/spec/crew.c.
  */
 #ifndef IO_CREW_H
 #define IO_CREW_H

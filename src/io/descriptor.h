@@ -20,17 +20,17 @@
  *           and the poller access it.
  * INVARIANTS [D1] a number is returned to the system when the last operation has left, so no call reaches a descriptor
  *           that was opened in its place. [D2] an event is never lost: a waiter has seen `events` unchanged since
- *           before its call, under the lock. [D3] a woken waiter that leaves has passed its baton on. [D4] no operation
- *           waits, or makes a call that may block, because of what is known of an object that is gone: the record is
- *           `ours`, or its device and inode are those behind the number. The poller is asked about objects that have no
- *           inode of their own. [D5] -EBADF is never reported for a new object because of the previous one: while the
- *           record still belongs to the old object, an operation waits, and a select starts again. [D7] an ordered
- *           select, and one that ends without a wait because of a case that it has tried, has asked the system for
- *           each descriptor that it looked at, so it finds what the poller has not reported yet. Another select that
- *           waits asks only where `ready` is set: elsewhere a call or a question has found nothing, and what has
- *           come since is reported to the linked node, by the edge or by a new watch, which reports what holds
- *           already [D2]. The poller then decides which of several such descriptors it takes. [D8] a case that has won
- *           asks the system whether the side is ready indeed, because another operation may have taken what was
+ *           before its call, under the lock. [D3] a woken waiter that leaves has passed its baton on. [D4] an
+ *           operation never waits, or makes a call that may block, on the basis of a stale record: before either, the
+ *           record is `ours`, or its device and inode are those behind the number. The poller is asked about objects
+ *           that have no inode of their own. [D5] -EBADF is never reported for a new object because of the previous
+ *           one: while the record still belongs to the old object, an operation waits, and a select starts again. [D7]
+ *           a select asks the system (poll) about each descriptor that it tries if it is ordered, or if it completes
+ *           without waiting: so it finds readiness that the poller has not reported yet. Any other select asks only
+ *           about descriptors with `ready` set. If `ready` is clear, an earlier call or question found nothing, and
+ *           later readiness reaches the linked node by the next edge, or by a new registration, which reports present
+ *           readiness [D2]. The poller then decides which of several such descriptors it takes. [D8] a case that has
+ *           won asks the system whether the side is ready indeed, because another operation may have taken what was
  *           reported. It need not ask for bytes if its baton is `reported`, all operations are on this thread, and all
  *           go through this side (`sole`: no other number, and no other socket's queue): none of them has made a call
  *           since, and the poller has asked the object. A report of an end, which may be an urgent byte, is not
@@ -47,6 +47,8 @@
  *           buffer by the poller's thread: the buffer may be another strand's memory by then. Asking for readiness and
  *           then making a call that blocks: if two strands see the same byte, one of them blocks its thread for good.
  *           Noticing at once that another library has closed a number: a system call for each operation.
+ * TESTED BY tests/models/descriptor.pml, tests/sim/descriptors.c, tests/spec/descriptor.c, descriptor_reuse.c,
+ *           select_io.c and select_ready.c there.
  */
 #ifndef IO_DESCRIPTOR_H
 #define IO_DESCRIPTOR_H

@@ -5,13 +5,14 @@
  * PARTIES   the seeker; busy threads, which take the role for one pass; threads that wait for the role.
  * INVARIANTS [K3] the newest of a queue (its slot) is not counted as work until it is stale; while a thread is busy, a
  *           waiting seeker searches again after a while by itself.
- * NOT DONE  waking a sleeper each time the seeker becomes busy: one wake-up per event on a half-loaded server. The
- *           seeker therefore dequeues its next fibre before it releases the role: that fibre does not count as
- *           remaining work, and no thread steals it meanwhile. Reserving all woken fibres for their thread, as the slot
- *           is reserved: workers released by a broadcast would start up to 1 ms late. A thief pauses instead, after
- *           thefts of strands that end or block within LOOT_WORTH_NS: strands that talk to each other over channels
- *           are best left to one thread (1300 ns an item on two threads, 60 on one). A system call for each near
- *           timer: it takes as long as the wait.
+ * PROGRESS  the seeker dequeues its next fibre before it releases the role: that fibre does not count as remaining
+ *           work, and no thread steals it meanwhile. A thread whose last thefts yielded less than LOOT_WORTH_NS of
+ *           work each stops stealing for a while: strands that communicate over channels run faster on one thread (60
+ *           ns an item, 1300 on two).
+ * NOT DONE  waking a sleeper each time the seeker becomes busy: one wake-up per event on a half-loaded server.
+ *           Reserving every woken fibre for its thread, as the slot is reserved: after a broadcast, idle threads would
+ *           steal workers up to 1 ms late. A system call for each near timer: it takes as long as the wait.
+ * TESTED BY tests/models/seeker.pml and the tests that idle.h names.
  */
 #include "seek.h"
 

@@ -48,7 +48,7 @@ int strand_sim_route(const char *address, enum strand_sim_route route, int64_t d
     struct sim *sim = thread->platform ? sim_of(thread->sub) : NULL;
     must_be_there(address, "address", "strand_sim_route");
     if ((unsigned)route > STRAND_SIM_UNREACHABLE || delay_ns < 0)
-        MISUSE("strand_sim_route", "", "the route %u with a delay of %lld ns is none", (unsigned)route,
+        MISUSE("strand_sim_route", "", "%u is not a route, or its delay of %lld ns is negative", (unsigned)route,
                (long long)delay_ns);
     if (!sim || sim->options.real)
         return -ENOTSUP;

@@ -23,16 +23,17 @@
  *           more, for its link and for the claim.
  * OWNERSHIP outcome, result and exception belong to the strand before OVER, and to the owner after it.
  * INVARIANTS [E1] after OVER the ending strand does not touch its control block: the owner may have freed it. [E2]
- *           every linked node is released (linked = 0) exactly once. [E3] a failure is raised in the scope before OVER.
- *           [E4] under LOCK, if a node is marked LINKED_BACK, so are all nodes behind it, and link.prev of each points
- *           to the node before it (NULL for the first), except that nodes may have been linked before the first marked
- *           one since. So each node is marked once, and removing n nodes costs O(n). [E6] a wait in WAIT_CHILD ends
- *           once: by the child's end, after its swap to OVER from a value without LOCK and PARTED, or under LOCK; by an
- *           interrupter, under LOCK and before OVER; or by the owner itself, before the child runs. So the end changes
- *           the joiner's wait by a plain store. [E7] an end under LOCK ends the joiner's wait before it waits for the
- *           scope's lock. An interrupter may hold that lock while it waits for LOCK, or for a reference to the child,
- *           and gives up when the wait has ended. [E8] an interrupter locks the child only while it has a reference to
- *           the child: the joiner may have consumed the child since the interrupter has read child_awaited.
+ *           every linked node is released (linked = 0) exactly once. [E3] a failure is raised in the scope before
+ *           OVER. [E4] under LOCK the nodes that are marked LINKED_BACK form the last part of the list. link.prev of
+ *           each points to the node before it; that of the first of them is NULL, also after unmarked nodes were
+ *           linked before it. Each node is marked once, so removing n nodes costs O(n). [E6] a wait in WAIT_CHILD ends
+ *           once: by the child's end, after its swap to OVER from a value without LOCK and PARTED, or under LOCK; by
+ *           an interrupter, under LOCK and before OVER; or by the owner itself, before the child runs. So the end
+ *           changes the joiner's wait by a plain store. [E7] an end under LOCK ends the joiner's wait before it waits
+ *           for the scope's lock. An interrupter may hold that lock while it waits for LOCK, or for a reference to the
+ *           child, and gives up when the wait has ended. [E8] an interrupter locks the child only while it has a
+ *           reference to the child: the joiner may have consumed the child since the interrupter has read
+ *           child_awaited.
  * ORDERING  [E5] loads of `ends` acquire, unless a swap follows; stores release, swaps do both. So what the strand did
  *           happens before its end is seen, a node in the list is complete, and each critical section under LOCK
  *           happens before the next. [E8] the joiner stores child_awaited by release, and an interrupter acquires it:

@@ -31,11 +31,12 @@
  *   [TL6] Each call on the descriptor counts as `inside`, and begins only while the stream is not closed; the lock
  *     makes both one step. The closer sets `closed`, and closes the descriptor when nobody is inside. So no strand
  *     reads from or writes to another connection that has got the number.
- *   [TL7] In the middle of a message that the peer sends after the handshake (new keys, a ticket) OpenSSL encrypts
- *     nothing. A writer then waits, under the lock, until a reader has gone on, or takes the role itself if it is free,
- *     and reads. A reader that gives up the role wakes the writer. A writer has the role of the reader only after
- *     the handshake; so it does not meet the handshake, which takes the roles in the other order. It takes one byte
- *     at a time, and so none behind the message: those stay in the descriptor, where a select sees them [TL9].
+ *   [TL7] OpenSSL encrypts nothing while it is in the middle of a message that the peer sends after the handshake
+ *     (new keys, a ticket). A writer then waits, under the lock, until a reader has completed that message. If the
+ *     reader's role is free, the writer takes it and reads one byte at a time, so bytes behind the message stay in the
+ *     descriptor, where a select sees them [TL9]. A reader that gives up the role wakes the writer. Writers take the
+ *     reader's role only after the handshake; so the handshake, which takes the roles in the other order, does not
+ *     deadlock with them.
  *   [TL8] A reader never waits for room alone: while bytes wait that no writer sends, it waits for room or for bytes,
  *     with the role of the writer, and sends one part at a time. So two peers that both have full buffers and both read
  *     go on. A writer that wants the role gets it after the part, and waits for the same room.

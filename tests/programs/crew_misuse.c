@@ -152,7 +152,7 @@ MISUSE(sleep_as_a_plain_thread, "strand_sim_sleep", "it was called from a strand
 DOES(strand_sim_sleep(1))
 MISUSE(route_of_no_address, "strand_sim_route", "address is NULL")
 DOES(STRAND_IGNORE(strand_sim_route(NULL, STRAND_SIM_OPEN, 0)))
-MISUSE(route_that_is_none, "strand_sim_route", "the route 9 with a delay of 0 ns is none")
+MISUSE(route_that_is_none, "strand_sim_route", "9 is not a route, or its delay of 0 ns is negative")
 DOES(STRAND_IGNORE(strand_sim_route("::1", (enum strand_sim_route)9, 0)))
 
 /* ---- functions and hooks ---------------------------------------------------------------------- */

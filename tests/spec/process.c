@@ -31,7 +31,7 @@
 
 #define FOREVER (3600 * STRAND_S)
 /* A shell that runs until it is stopped, and has said so before. */
-#define RUNS_ON "echo ready; exec sleep 100000"
+#define RUNS_ON "echo ready; exec sleep 900"
 #define ARGV(...) ((const char *const[]){__VA_ARGS__, NULL})
 #define SHELL(script) ARGV("sh", "-c", (script))
 

@@ -20,8 +20,8 @@
 #define HOUR (3600 * STRAND_S)
 #define SHELL(script) ((const char *const[]){"sh", "-c", (script), NULL})
 /* The system keeps what a process ignores when it runs another program. */
-#define STUBBORN "trap '' TERM; echo ready; exec sleep 100000"
-#define WILLING "echo ready; exec sleep 100000"
+#define STUBBORN "trap '' TERM; echo ready; exec sleep 900"
+#define WILLING "echo ready; exec sleep 900"
 
 enum { STOPS_MOST = 32 };
 
