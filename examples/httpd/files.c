@@ -89,6 +89,7 @@ static int open_patiently(const struct server *server, const char *path, bool *w
 /* A status of HTTP; 0: it is open. */
 static int open_beneath(const struct server *server, const char *path, struct file *file)
 {
+    file->fd = -1; /* what it was is closed, also if this is interrupted */
     file->waited = false;
     file->fd = open_patiently(server, path, &file->waited);
     switch (file->fd) {

@@ -77,9 +77,9 @@ enum { STRAND_FILE_BENEATH = 1 << 30 };
  * With STRAND_FILE_BENEATH the path may come from someone who is not trusted: no absolute path, "..", or link leads out
  * of `dir`, also while others change the tree (-EXDEV), and no link of /proc to an open file is followed (-ELOOP). The
  * system sees to that (openat2(2)); before Linux 5.6, and in a sandbox that does not know the call, this flag returns
- * -ENOSYS. -EAGAIN: directories of the system were renamed time and again while the call followed a ".."; call it
- * again. If the system has the names of the path in memory, the calling thread opens the file at once, unless the call
- * makes or empties one.
+ * -ENOSYS. -EAGAIN: directories of the system were renamed time and again while the call followed a "..", or another
+ * process has a lease of the file (fcntl(2)); call it again. If the system has the names of the path in memory, the
+ * calling thread opens the file at once, unless the call makes or empties one.
  *
  * Returns a descriptor, which the caller closes (strand_close), or a negated errno code. An interrupted call leaves no
  * descriptor behind.

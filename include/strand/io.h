@@ -80,7 +80,8 @@ typedef struct strand_spliced {
  * seeded run, the call reads and writes.
  *
  * The call waits until `from` has bytes and `to` has room. It does not notice that the reader of `to` has gone before
- * there are bytes to write. Strands that read `from` or write to `to` meanwhile get, or mix in, parts of the stream.
+ * there are bytes to write. Strands that read `from` or write to `to` meanwhile get, or mix in, parts of the stream;
+ * the position of a file belongs to the call until it ends.
  *
  * If the call is interrupted or fails, up to 1 MiB may have been taken from `from` that `to` has not got. *spliced has
  * these bytes then, and how many bytes `to` has got: nothing is lost, and a call with the same *spliced goes on, also

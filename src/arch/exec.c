@@ -185,7 +185,9 @@ static int take(const struct arch_child *child, struct arch_exec_end *end)
 {
     siginfo_t info;
     struct rusage usage;
-    long got = wait_without_waiting(child, &info, 0, &usage);
+    long got = wait_without_waiting(child, &info, WNOWAIT, &usage); /* a report for a debugger stays the debugger's */
+    if (got >= 0 && info.si_pid)
+        got = wait_without_waiting(child, &info, 0, &usage);
     if (got < 0)
         return got == -ECHILD ? -ECHILD : -EAGAIN;
     if (!info.si_pid)

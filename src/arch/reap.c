@@ -34,14 +34,15 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* A raw call: it returns the resources, too. */
+/* A raw call: it returns the resources, too. A child that a thread of this process follows, as a debugger, also has
+ * reports that are no ends. */
 static int wait_for(int by, int pid, int options, siginfo_t *info, struct rusage *usage)
 {
     info->si_pid = 0;
     while (syscall(SYS_waitid, by, pid, info, WEXITED | WNOHANG | options, usage) < 0)
         if (errno != EINTR)
             return -errno;
-    return info->si_pid ? 0 : -EAGAIN;
+    return info->si_pid && info->si_code != CLD_TRAPPED ? 0 : -EAGAIN;
 }
 
 static int64_t time_of(struct timeval time)
@@ -173,7 +174,8 @@ void arch_reaper_take(int pid)
     siginfo_t info;
     struct rusage usage;
     arch_process_lock();
-    if (!index_find(&arch_state.reaping.known, (uint64_t)pid)) /* the program may have taken the status */
+    if (!index_find(&arch_state.reaping.known, (uint64_t)pid) && /* the program may have taken the status */
+        wait_for(P_PID, pid, WNOWAIT, &info, &usage) == 0)
         (void)wait_for(P_PID, pid, 0, &info, &usage);
     arch_state.reaping.seen = 0;
     arch_process_unlock();

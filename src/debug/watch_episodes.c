@@ -139,36 +139,42 @@ static struct note *free_note(struct watched *watched)
     return NULL;
 }
 
-/* Under the lock: unlink the first late episode of the list. */
-static struct episode *take_late(struct watchdog *w, const struct watched *watched)
+/* Under the lock: unlink the first late episode of the list; or, without a note for it, find the first that was not
+ * left out before. */
+static struct episode *take_late(struct watchdog *w, const struct watched *watched, bool has_note)
 {
     struct link *all = &watched->episodes->all;
     for (struct link *link = all->next; link != all; link = link->next) {
         struct episode *episode = CONTAINER(link, struct episode, link);
         if (w->clock - episode->since < watched->limit)
             return NULL;
-        if (watch_threads_has(w, episode->c, watched->limit))
+        if ((!has_note && episode->left_out) || watch_threads_has(w, episode->c, watched->limit))
             continue;
-        list_remove(link);
+        if (has_note)
+            list_remove(link);
         return episode;
     }
     return NULL;
 }
 
-/* Returns whether there was one more that is late. It is recorded, unless there is no room for it. */
+/* Returns whether there was one more that is late. It is recorded, or left out until there is a note for it. */
 static bool record_late(struct watchdog *w, struct watched *watched, struct note *note)
 {
     lock(w, watched->episodes);
-    struct episode *episode = take_late(w, watched);
+    struct episode *episode = take_late(w, watched, note != NULL);
     int64_t since = episode ? episode->since : 0;
+    bool first = episode && !episode->left_out;
     if (episode && note) {
         *note = (struct note){.used = true, .episode = episode, .since = since, .due = watched->limit};
         episode->watchdog_ref = &note->episode;
+    } else if (episode) {
+        episode->left_out = true;
     }
     unlock(watched->episodes);
     if (!episode)
         return false;
-    watchdog_count(w, w->clock - since, true);
+    if (first)
+        watchdog_count(w, w->clock - since, true);
     w->left_out += !note;
     return true;
 }

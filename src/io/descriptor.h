@@ -196,6 +196,8 @@ void operation_drained(struct operation *op);
 void operation_short(struct operation *op);
 /* Before a pause between two calls: let other waiters try. The operation stays inside. */
 void operation_step_aside(struct operation *op);
+/* Bytes are taken without the baton: what the poller has reported to its holder may be gone. */
+void operation_overtakes(struct operation *op);
 void operation_leave(struct operation *op);
 
 /* ---- the queue of a side, for operations and for selects; under the lock ------------------------------------ */

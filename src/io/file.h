@@ -92,10 +92,10 @@ int64_t file_run_last(struct file_call *call, struct file_op *op, bool leaves);
 /* Run an op that changes one name: a whole call. */
 int file_run_named(int dir, const char *path, int64_t (*run)(struct file_op *), int flags, unsigned mode,
                    const char *function);
-/* Send the bytes of a file from its position on, which moves with them, until the call has moved `size` bytes, of which
- * `before` have gone already. Adds to *moved. Returns how many have gone, those before included, or a negated errno
- * code. */
-int64_t file_send_on(int fd, int to, uint64_t size, uint64_t before, uint64_t *moved, const char *function);
+/* Send the bytes of the file `fd` from its position on, which moves with them, until the call has moved `size` bytes,
+ * call->progress of which have gone already. It has entered both descriptors, and ends here. Adds to *moved. Returns
+ * how many have gone, those before included, or a negated errno code. */
+int64_t file_send_on(const struct file_call *call, int fd, uint64_t size, uint64_t *moved);
 /* A number for new names. In a seeded run the seed decides it, so that the names are the same each time. */
 uint64_t file_chance(const struct file_call *call);
 /* Free an op that does not run, end the call, and throw for what interrupts the strand. */

@@ -196,12 +196,9 @@ static int64_t send_all(struct sending *sending)
     return fails ? sent : (int64_t)sending->call.progress;
 }
 
-/* Enter `to`, and send. The file is entered. */
-static int64_t send_to(struct sending *sending, int to)
+/* Both are entered. */
+static int64_t send_and_end(struct sending *sending)
 {
-    int error = file_enter_also(&sending->call, to, false);
-    if (error)
-        return error;
     sending->op = file_op_make(&sending->call, run_send, 0);
     int64_t sent = sending->op ? send_all(sending) : -ENOMEM;
     free(sending->op);
@@ -218,19 +215,16 @@ int64_t strand_file_send(int fd, int to, uint64_t size, int64_t offset)
         return file_end(&sending.call, -EBADF);
     if (offset < 0 || sending.call.at[0].d->type == ARCH_FD_DIRECT) /* a socket takes parts that are not aligned */
         return file_end(&sending.call, -EINVAL);
-    return send_to(&sending, to);
+    error = file_enter_also(&sending.call, to, false);
+    return error ? error : send_and_end(&sending);
 }
 
-int64_t file_send_on(int fd, int to, uint64_t size, uint64_t before, uint64_t *moved, const char *function)
+int64_t file_send_on(const struct file_call *call, int fd, uint64_t size, uint64_t *moved)
 {
-    struct sending sending = {.fd = fd, .size = size, .moved = moved};
-    int error = file_enter(&sending.call, fd, function);
-    if (error)
-        return error;
+    struct sending sending = {.call = *call, .fd = fd, .size = size, .moved = moved};
     int64_t position = arch_file_position(fd);
     if (position < 0 || sending.call.at[0].d->type == ARCH_FD_DIRECT)
         return file_end(&sending.call, position < 0 ? position : -EINVAL);
-    sending.offset = position - (int64_t)before;
-    sending.call.progress = before;
-    return send_to(&sending, to);
+    sending.offset = position - (int64_t)call->progress;
+    return send_and_end(&sending);
 }

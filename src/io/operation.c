@@ -124,6 +124,15 @@ void operation_step_aside(struct operation *op)
         pass_baton_on(op);
 }
 
+void operation_overtakes(struct operation *op)
+{
+    if (op->baton || !atomic_load_explicit(&op->side->waited, memory_order_relaxed))
+        return;
+    descriptor_lock(op->thread, op->d);
+    op->side->reported = false; /* [D8] */
+    descriptor_unlock(op->thread, op->d);
+}
+
 /* Another object is behind the number: the operation, which has not waited for the previous object, starts again on the
  * new one. Returns 0 or a negated errno code. */
 static int begin_again(struct operation *op)

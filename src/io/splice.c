@@ -84,13 +84,19 @@ static int64_t has_gone(struct splicing *s, int64_t size)
 
 /* ---- waiting -------------------------------------------------------------------------------------------------- */
 
+/* A look at one side may have moved the strand to another thread. */
+static void go_on_here(struct splicing *s)
+{
+    side_of(s, FROM)->thread = side_of(s, TO)->thread = thread_self();
+}
+
 /* Wait until a side may be ready. Returns 0, INTERRUPTED or a negated errno code. */
 static int64_t await(struct splicing *s, int which)
 {
-    struct operation *op = side_of(s, which), *other = side_of(s, !which);
-    operation_step_aside(other); /* [SP3] */
-    int error = operation_await(op);
-    other->thread = op->thread;
+    go_on_here(s);
+    operation_step_aside(side_of(s, !which)); /* [SP3] */
+    int error = operation_await(side_of(s, which));
+    go_on_here(s);
     return error == OPERATION_INTERRUPTED ? INTERRUPTED : error;
 }
 
@@ -109,6 +115,7 @@ static int64_t refused(struct splicing *s, int which, int64_t result)
     if (result != -ENOTSOCK)
         return result;
     int error = operation_mistaken(side_of(s, which), -ENOTSOCK);
+    go_on_here(s);
     return error ? error : -EAGAIN;
 }
 
@@ -209,6 +216,12 @@ static int64_t have_middle(struct splicing *s)
     return 0;
 }
 
+/* splice(2) stops at an urgent byte of TCP, for ever, as at the end or as if nothing were there. A read goes on. */
+static bool may_be_urgent(struct splicing *s, int64_t result)
+{
+    return (result == 0 || result == -EAGAIN) && side_of(s, FROM)->d->type == ARCH_FD_TCP;
+}
+
 /* Take bytes into the middle, which is empty. */
 static int64_t take_some(struct splicing *s)
 {
@@ -221,6 +234,8 @@ static int64_t take_some(struct splicing *s)
         s->way = BY_HAND;
         return -EAGAIN;
     }
+    if (may_be_urgent(s, got))
+        return read_some(s);
     s->held = got > 0 ? (size_t)got : 0;
     return got < 0 ? refused(s, FROM, got) : got;
 }
@@ -298,6 +313,8 @@ static int64_t splice_some(struct splicing *s)
         s->way = BY_HAND;
         return -EAGAIN;
     }
+    if (moved == 0 && may_be_urgent(s, moved))
+        return read_some(s);
     return moved == -EAGAIN ? ask_sides(s) : moved > 0 ? has_gone(s, moved) : moved;
 }
 
@@ -317,6 +334,7 @@ static int64_t move_some(struct splicing *s)
         return error;
     if (in_between)
         return s->buffered ? write_some(s) : give_some(s);
+    operation_overtakes(side_of(s, FROM)); /* [SP3] its baton may be another's by now */
     return s->way == DIRECTLY ? splice_some(s) : s->way == BY_MIDDLE ? take_some(s) : read_some(s); /* [SP1] */
 }
 
@@ -358,8 +376,12 @@ static int enter(struct splicing *s, int from, int to)
         return error;
     }
     error = file_enter_also(&s->call, to, false);
-    if (!error && (error = look_at(side_of(s, TO))))
-        file_leave(&s->call);
+    if (!error) {
+        error = look_at(side_of(s, TO));
+        go_on_here(s);
+        if (error)
+            file_leave(&s->call);
+    }
     return error;
 }
 
@@ -391,13 +413,14 @@ static void keep_rest(struct splicing *s)
     s->spliced->rest_size = s->buffered;
 }
 
-static void leave(struct splicing *s)
+/* All but the descriptors. */
+static void give_up(struct splicing *s)
 {
     keep_rest(s);
     free(s->op);
     for (int i = 0; s->middle[0] >= 0 && i < 2; i++)
         (void)arch_fd_close(s->middle[i]);
-    file_leave(&s->call);
+    go_on_here(s);
 }
 
 int64_t strand_splice(int from, int to, uint64_t size, strand_spliced *spliced)
@@ -412,14 +435,12 @@ int64_t strand_splice(int from, int to, uint64_t size, strand_spliced *spliced)
     s.way = best_way(&s);
     take_rest(&s);
     int64_t moved = move_all(&s, file);
-    uint64_t progress = s.call.progress;
-    leave(&s);
+    give_up(&s);
+    if (file && moved > 0 && s.call.progress < s.size)
+        return file_send_on(&s.call, from, s.size, spliced ? &spliced->moved : &(uint64_t){0});
+    file_leave(&s.call);
     if (moved == INTERRUPTED)
-        interrupt_throw(s.call.at[FROM].thread, s.call.at[FROM].me, progress);
+        interrupt_throw(s.call.at[FROM].thread, s.call.at[FROM].me, s.call.progress);
     yield_if_asked(thread_self());
-    if (moved < 0)
-        return moved;
-    if (file && progress < s.size)
-        return file_send_on(from, to, s.size, progress, spliced ? &spliced->moved : &(uint64_t){0}, "strand_splice");
-    return (int64_t)progress;
+    return moved < 0 ? moved : (int64_t)s.call.progress;
 }

@@ -8,6 +8,7 @@ COLD void episode_begins_(struct cb *me, struct episodes *episodes, struct episo
     struct thread *thread = thread_self();
     episode->c = me;
     episode->watchdog_ref = NULL;
+    episode->left_out = false;
     episode->since = platform_now(thread->sub);
     spin_lock(&episodes->lock, thread);
     list_push_back(&episodes->all, &episode->link);

@@ -32,6 +32,7 @@ struct episode {
     struct episode **watchdog_ref; /* the watchdog's pointer to this, cleared when the episode is over; or NULL */
     struct cb *c;                  /* NULL: not listed */
     int64_t since;
+    bool left_out; /* the watchdog has found it late, and had no note for it yet */
 };
 
 /* A list of one kind. */

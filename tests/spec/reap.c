@@ -13,11 +13,13 @@
 #include "strand/process.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -137,6 +139,57 @@ TEST_REAL_INSIDE(children_that_the_program_has_started_itself_are_taken_too)
     CHECK_EQ(STRAND_RECEIVE(ends, orphan), 0);
     CHECK_EQ(orphan->pid, pid);
     CHECK_EQ(orphan->end.code, 6);
+    free(orphan);
+    strand_scope_cancel(scope, NULL);
+}
+
+/* A debugger of a child of this process, and the child, which ends with code 7 when its input ends. */
+static struct {
+    sem_t let_go;
+    int input[2];
+    _Atomic int pid; /* or a negated errno code */
+} traced;
+
+static void *debug_a_child(void *arg)
+{
+    char byte;
+    int status, pid = fork();
+    if (pid == 0) {
+        close(traced.input[1]);
+        _exit(read(traced.input[0], &byte, 1) == 0 ? 7 : 8);
+    }
+    bool held = ptrace(PTRACE_SEIZE, pid, NULL, NULL) == 0 && ptrace(PTRACE_INTERRUPT, pid, NULL, NULL) == 0 &&
+                waitid(P_PID, (id_t)pid, &(siginfo_t){0}, WSTOPPED | WNOWAIT) == 0;
+    traced.pid = held ? pid : -errno;
+    CHECK_EQ(sem_wait(&traced.let_go), 0);
+    CHECK(!held || waitpid(pid, &status, WNOHANG) == pid); /* the report is still there */
+    return arg;
+}
+
+TEST_REAL_INSIDE(what_a_debugger_gets_of_a_child_is_no_end)
+{
+    STRAND_SCOPE(scope);
+    strand_orphan *orphan = malloc(sizeof *orphan);
+    orphans ends = STRAND_CHAN_OPEN(orphans, scope, 1);
+    pthread_t debugger;
+    traced.pid = 0;
+    CHECK_EQ(sem_init(&traced.let_go, 0, 0), 0);
+    CHECK_EQ(pipe2(traced.input, O_CLOEXEC), 0);
+    CHECK_EQ(pthread_create(&debugger, NULL, debug_a_child, NULL), 0);
+    while (!traced.pid)
+        strand_sleep(STRAND_MS);
+    strand_process_reap(scope, ends.untyped, 0);
+    CHECK_EQ(run_shell("exit 3"), 3); /* the system tells the reaper of this one */
+    strand_sleep(STRAND_MS);
+    CHECK_EQ(sem_post(&traced.let_go), 0);
+    CHECK_EQ(pthread_join(debugger, NULL), 0);
+    close(traced.input[1]);
+    CHECK_EQ(STRAND_RECEIVE(ends, orphan), 0);
+    CHECK(traced.pid < 0 || orphan->pid == traced.pid);
+    CHECK_EQ(orphan->end.code, 7);
+    if (traced.pid < 0)
+        fprintf(stderr, "skipped: the system permits no debugger: %s\n", strerrorname_np(-traced.pid));
+    close(traced.input[0]);
     free(orphan);
     strand_scope_cancel(scope, NULL);
 }
