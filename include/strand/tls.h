@@ -236,8 +236,9 @@ STRAND_BLOCKS int strand_tls_shutdown(strand_tls *tls);
  * Close a stream and its descriptor. Calls on the stream by other strands return -EBADF, and no call may begin later.
  * The call sends nothing: without strand_tls_shutdown before it the peer gets -ECONNABORTED, so that a program that
  * fails in the middle does not seem to have said all. The call is never interrupted. NULL has no effect. The strand
- * that has opened the stream needs no memory for it. Another one throws STRAND_SYSTEM, and closes nothing, if this is
- * its first lock and there is no memory to record it. Returns 0 or a negated errno code, as strand_close.
+ * that has opened the stream needs no memory for it if it holds at most one mutex. Otherwise the call throws
+ * STRAND_SYSTEM, and closes nothing, if there is no memory to record the stream's lock. Returns 0 or a negated errno
+ * code, as strand_close.
  */
 int strand_tls_close(strand_tls *tls);
 

@@ -5,6 +5,9 @@
 #define ONE_SEED_IN 10 /* the arithmetic of handshakes takes the time */
 #include "tls_pair.h"
 
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -98,6 +101,30 @@ static long held_count;
 static _Atomic long next_held;
 static char held_path[64];
 
+/* The number behind a word of a file, or at its beginning; or `otherwise`. */
+static long number_in(const char *path, const char *word, long otherwise)
+{
+    char line[256];
+    long number = otherwise;
+    FILE *file = fopen(path, "re");
+    while (file && number == otherwise && fgets(line, sizeof line, file))
+        if (strncmp(line, word, strlen(word)) == 0 && sscanf(line + strlen(word), "%ld", &number) != 1)
+            number = otherwise;
+    if (file)
+        fclose(file);
+    return number;
+}
+
+/* What the machine and the container have left, in KiB. */
+static long memory_left(void)
+{
+    const long no_limit = LONG_MAX / 2;
+    long machine = number_in("/proc/meminfo", "MemAvailable:", no_limit);
+    long most = number_in("/sys/fs/cgroup/memory.max", "", no_limit);
+    long container = (most - (most == no_limit ? 0 : number_in("/sys/fs/cgroup/memory.current", "", 0))) / 1024;
+    return machine < container ? machine : container;
+}
+
 /* How many connections the limits permit, both ends of each. */
 static long count_permitted(void)
 {
@@ -109,7 +136,7 @@ static long count_permitted(void)
     long descriptors = limit.rlim_cur == RLIM_INFINITY ? HELD_MOST
                        : limit.rlim_cur < others       ? 0
                                                        : (long)((limit.rlim_cur - others) / 2);
-    long memory = sysconf(_SC_AVPHYS_PAGES) / 4 * (sysconf(_SC_PAGESIZE) / 1024) / 256; /* 256 KiB each */
+    long memory = memory_left() / 4 / 256; /* 256 KiB each */
     long wanted = test_scale(HELD_MOST);
     long most = descriptors < memory ? descriptors : memory;
     if (most < wanted)
