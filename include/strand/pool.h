@@ -76,10 +76,10 @@ enum strand_out_of_work {
     /* Like STRAND_OUT_OF_WORK_THROW, unless something outside the run may wake a strand: another thread of the
      * process, an offloaded call that its caller has left (strand_offload_with), or a plain thread that has posted into
      * a channel of the run before. Then the run waits, and does not notice when the last such thread ends more than
-     * five seconds later. If no plain thread has posted, the run logs a warning: after one to two seconds the strands
-     * that wait for each other by locks or joins, which no outside thread can wake; if there are none, after five to
-     * six seconds, that only an outside thread can wake the run (without /proc after one to two). In a seeded run,
-     * being out of work is a failure of the seed (docs/simulation.md). */
+     * five seconds later. If no plain thread has posted, it logs a warning: after one to two seconds the strands that
+     * wait for each other by locks or joins, which no outside thread can wake; if there are none, after five to six,
+     * that only an outside thread can wake the run (without /proc after one to two). In a seeded run this is a failure
+     * of the seed (docs/simulation.md). */
     STRAND_OUT_OF_WORK_AUTO = 0,
     /* A deadlock: the log (on_log, or standard error) shows which strand waits for which, and the root strand throws
      * STRAND_DEADLOCK where it waits, so that the tree unwinds in order. If the root strand cannot be interrupted,
@@ -89,8 +89,7 @@ enum strand_out_of_work {
      * must not wait for strands, which stay suspended. */
     STRAND_OUT_OF_WORK_EXIT,
     /* The end of the run: the root strand is cancelled. If it ends by that, strand_run returns NULL without an
-     * exception. For runs whose strands work as long as there is work. The log reports strands that wait for each
-     * other. */
+     * exception. For runs that last as long as there is work. The log reports strands that wait for each other. */
     STRAND_OUT_OF_WORK_END,
     /* Nothing happens: a party outside the run will wake a strand. With this policy a run that is being shut
      * down waits until its time to drain is over, too. */

@@ -2,8 +2,9 @@
  * All that this library asks the system for: sockets for c-ares, addresses in words, and the C library's look-ups,
  * which block their thread and are made on threads of a crew.
  *
- * errno is read only here, in functions that suspend nowhere: c-ares calls them by pointers, in a section that may not
- * suspend, or a crew's thread does, so no compiler keeps the address of errno from before a suspension.
+ * errno is read only here, in functions that suspend nowhere, and that are never part of one that does: c-ares calls
+ * them by pointers, in a section that may not suspend; or a crew's thread calls them; or they are not inlined. So no
+ * compiler keeps the address of errno from before a suspension.
  */
 #include "names.h"
 
@@ -87,7 +88,7 @@ static int refusal(int error, int code)
     }
 }
 
-int names_list_add(strand_names_list *list, const struct sockaddr *address, int ttl_s)
+__attribute__((noinline)) int names_list_add(strand_names_list *list, const struct sockaddr *address, int ttl_s)
 {
     strand_names_address *out = (strand_names_address *)(list + 1) + list->count;
     if (address->sa_family != AF_INET && address->sa_family != AF_INET6)
@@ -106,7 +107,7 @@ int names_list_add(strand_names_list *list, const struct sockaddr *address, int 
     return 1;
 }
 
-int names_list_add_number(strand_names_list *list, const char *number, int family)
+__attribute__((noinline)) int names_list_add_number(strand_names_list *list, const char *number, int family)
 {
     struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM}, *found;
     int error = getaddrinfo(number, NULL, &hints, &found);
