@@ -1,6 +1,7 @@
 /*
  * The watchdog's observation of episodes: episode.h has their lists, the oldest first. A late one is taken out of its
- * list, and reported until it is over, or left out. The protocol block is in watchdog.h.
+ * list, and reported until it is over. Without a note for it, it stays in the list until there is one. The protocol
+ * block is in watchdog.h.
  */
 #include "watchdog.h"
 
@@ -212,12 +213,26 @@ void watch_episodes_check(struct watchdog *w)
         check(w, &w->watched[i]);
 }
 
-static int64_t due_of(struct watchdog *w, const struct watched *watched)
+/* Under the lock: the oldest episode that a check may record. One that was left out waits for a note. */
+static const struct episode *next_of(struct watched *watched)
+{
+    bool has_note = free_note(watched) != NULL;
+    struct link *all = &watched->episodes->all;
+    for (struct link *link = all->next; link != all; link = link->next) {
+        const struct episode *episode = CONTAINER(link, struct episode, link);
+        if (has_note || !episode->left_out)
+            return episode;
+    }
+    return NULL;
+}
+
+static int64_t due_of(struct watchdog *w, struct watched *watched)
 {
     int64_t due = ARCH_FOREVER;
     lock(w, watched->episodes);
-    if (!list_empty(&watched->episodes->all))
-        due = CONTAINER(watched->episodes->all.next, struct episode, link)->since + watched->limit;
+    const struct episode *next = next_of(watched);
+    if (next)
+        due = next->since + watched->limit;
     unlock(watched->episodes);
     for (int i = 0; i < NOTES_MOST; i++) {
         const struct note *note = &watched->notes[i];
